@@ -14,6 +14,6 @@ mod machine;
 mod ptx;
 mod types;
 
-pub use ffi::{Memory, cuGetProcAddress};
+pub use ffi::{Memory, client, cuGetProcAddress};
 pub use machine::{Dimensions, Launch};
 pub use ptx::{Error, Module};

@@ -1,38 +1,9 @@
 //! Kernels in PTX, launched as the driver launches them.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+mod kernel;
+
+use kernel::{module, run, text};
 use mlxcel_cuda_emulator::{Dimensions, Launch, Memory, Module};
-
-/// Returns a module of a kernel `k` of one address, with these registers and this body.
-fn module(body: &str) -> Module {
-    Module::parse(&text(body)).unwrap()
-}
-
-fn text(body: &str) -> String {
-    format!(
-        ".version 7.6\n.target sm_80\n.address_size 64\n\n\
-         .visible .entry k(\n  .param .u64 .ptr .global .align 16 k_param_0\n)\n.maxntid 64, 1, 1\n{{\n\
-         .reg .pred %p<4>;\n.reg .b32 %r<12>;\n.reg .b64 %rd<8>;\n.shared .align 4 .b8 sums[256];\n\
-         ld.param.b64 %rd1, [k_param_0]; // where numbers are\n\
-         mov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n{body}\n}}\n"
-    )
-}
-
-/// Runs `k` on numbers with one block, and returns what has become of them, or the error.
-fn run(module: &Module, threads: u32, numbers: &[u32]) -> Result<Vec<u32>, String> {
-    let mut numbers = numbers.to_vec();
-    let launched = Memory::lend(&mut numbers, |memory, place| {
-        let launch = Launch {
-            kernel: "k",
-            grid: Dimensions([1, 1, 1]),
-            block: Dimensions([threads, 1, 1]),
-            shared: 0,
-            parameters: vec![place.to_le_bytes().to_vec()],
-        };
-        launch.run(module, memory).map_err(|error| error.to_string())
-    });
-    launched.map(|()| numbers)
-}
 
 #[test]
 fn threads_take_their_own_way_and_meet_again() {
@@ -97,7 +68,7 @@ fn errors_of_a_gpu_are_told_with_their_place() {
         found.starts_with("k block [0, 0, 0]: ld.global.b32 %r2, [%rd3+4]: found 4 bytes at 0x"),
         "{found}"
     );
-    let found = error("st.shared.b32 [sums+256], %r1;\nret;");
+    let found = error("st.shared.b32 [sums+1024], %r1;\nret;");
     assert!(found.ends_with("of Shared memory, expected a place in an allocation"), "{found}");
     let found = error("ld.global.b32 %r2, [%rd1+2];\nret;");
     assert!(found.ends_with("expected a multiple of 4"), "{found}");

@@ -4,18 +4,29 @@ use std::cmp::Ordering::{Equal, Greater, Less};
 
 use half::{bf16, f16};
 
-use super::number::{Binary, Ternary, Unary, of};
+use super::number::{Binary, Ternary, Unary, of, of_pairs};
 use crate::types::Type;
 
-/// Makes the function of the floats of a type. 16-bit floats are computed in `f32` and rounded, which is one rounding of sums,
-/// differences and products.
+/// Makes the function of the floats of a type.
 macro_rules! by_type {
     ($ty:expr, |$($x:ident),*| $result:expr) => {
         match $ty {
             Type::F32 => of!(f32, |$($x),*| $result),
             Type::F64 => of!(f64, |$($x),*| $result),
+            _ => by_short_type!($ty, |$($x),*| $result),
+        }
+    };
+}
+
+/// Makes the function of the floats of a type of 16 bits. They are computed in `f32` and rounded, which is one rounding of sums,
+/// differences and products.
+macro_rules! by_short_type {
+    ($ty:expr, |$($x:ident),*| $result:expr) => {
+        match $ty {
             Type::F16 => of!(f16, |$($x),*| { $(let $x = $x.to_f32();)* f16::from_f32($result) }),
             Type::Bf16 => of!(bf16, |$($x),*| { $(let $x = $x.to_f32();)* bf16::from_f32($result) }),
+            Type::F16x2 => of_pairs!(f16, |$($x),*| $result),
+            Type::Bf16x2 => of_pairs!(bf16, |$($x),*| $result),
             _ => return None,
         }
     };
@@ -71,9 +82,36 @@ pub(super) fn binary(op: &str, modifiers: &[&str], ty: Type) -> Option<Binary> {
 }
 
 pub(super) fn ternary(op: &str, ty: Type) -> Option<Ternary> {
-    match op {
-        "fma" | "mad" => Some(by_type!(ty, |x, y, z| x.mul_add(y, z))),
-        _ => None,
+    if !matches!(op, "fma" | "mad") {
+        return None;
+    }
+    Some(match ty {
+        Type::F32 => of!(f32, |x, y, z| x.mul_add(y, z)),
+        Type::F64 => of!(f64, |x, y, z| x.mul_add(y, z)),
+        _ => by_short_type!(ty, |x, y, z| odd_multiply_add(x, y, z)),
+    })
+}
+
+/// Returns `x · y + z` of floats of 16 bits, with a last bit of 1 if it is not exact. Rounding it to 16 bits then gives what
+/// rounding once would: it is never halfway between two of them by chance.
+fn odd_multiply_add(x: f32, y: f32, z: f32) -> f32 {
+    let (product, z) = (f64::from(x) * f64::from(y), f64::from(z));
+    let sum = product + z;
+    let rounded = sum as f32;
+    if !rounded.is_finite() {
+        return rounded;
+    }
+    // What both roundings lost; that of the sum is a float (Knuth's TwoSum).
+    let z_in_sum = sum - product;
+    let lost = (product - (sum - z_in_sum)) + (z - z_in_sum);
+    let rest = (sum - f64::from(rounded)) + lost;
+    let bits = rounded.to_bits();
+    if rest == 0.0 || bits & 1 == 1 {
+        rounded
+    } else if rounded == 0.0 {
+        f32::from_bits(1).copysign(rest as f32)
+    } else {
+        f32::from_bits(if (rest > 0.0) == (rounded > 0.0) { bits + 1 } else { bits - 1 })
     }
 }
 

@@ -109,6 +109,12 @@ pub(super) fn ternary(op: &str, modifiers: &[&str], bits: u32, signed: bool) -> 
             let field = (x & 0xffff_ffff) >> (at & 0xff).min(32);
             field & ((1 << (count & 0xff).min(32)) - 1)
         },
+        // Beyond the highest bit, it is repeated.
+        ("bfe", 32) => |x, at, count| {
+            let (at, count) = ((at & 0xff).min(63), (count & 0xff).min(64));
+            let field = i64::from(x as i32) >> at;
+            if count == 0 { 0 } else { ((field << (64 - count)) >> (64 - count)).cast_unsigned() }
+        },
         _ => return None,
     })
 }

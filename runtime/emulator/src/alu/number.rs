@@ -58,3 +58,17 @@ macro_rules! of {
     };
 }
 pub(super) use of;
+
+/// Makes a function of the bits of two floats of 16 bits each, of a function of numbers of `f32`.
+macro_rules! of_pairs {
+    ($ty:ty, |$($x:ident),*| $result:expr) => {
+        |$($x: u64),*| {
+            let half = |shift: u32| {
+                $(let $x = <$ty>::from_bits(($x >> shift) as u16).to_f32();)*
+                u64::from(<$ty>::from_f32($result).to_bits())
+            };
+            half(16) << 16 | half(0)
+        }
+    };
+}
+pub(super) use of_pairs;

@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     codes::{INVALID_VALUE, OUT_OF_MEMORY, SUCCESS, give, nothing},
+    counts,
     ranges::Memory,
 };
 
@@ -24,7 +25,8 @@ const UNWRITTEN: u8 = 0xff;
 pub(super) fn function(name: &str) -> Option<*const c_void> {
     Some(match name {
         "cuMemAlloc" => allocate as *const c_void,
-        "cuMemAllocManaged" | "cuMemHostAlloc" => allocate_with_flags as *const c_void,
+        "cuMemAllocManaged" => allocate_managed as *const c_void,
+        "cuMemHostAlloc" => allocate_host as *const c_void,
         "cuMemAllocFromPoolAsync" => allocate_from_pool as *const c_void,
         "cuMemFree" | "cuMemFreeHost" => free as *const c_void,
         "cuMemFreeAsync" => free_async as *const c_void,
@@ -38,7 +40,8 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
         | "cuMemPoolSetAttribute"
         | "cuMemPoolTrimTo"
         | "cuMemPrefetchAsync" => nothing as *const c_void,
-        "cuMemcpyAsync" | "cuMemcpyHtoDAsync" => copy as *const c_void,
+        "cuMemcpyAsync" => copy as *const c_void,
+        "cuMemcpyHtoDAsync" => copy_to_device as *const c_void,
         "cuMemsetD8Async" => set_bytes as *const c_void,
         "cuMemsetD16Async" => set_halves as *const c_void,
         "cuMemsetD32Async" => set_words as *const c_void,
@@ -50,7 +53,11 @@ fn layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(bytes.max(1).checked_next_multiple_of(ALIGN)?, ALIGN).ok()
 }
 
-unsafe extern "C" fn allocate(place: *mut u64, bytes: usize) -> c_int {
+/// Allocates memory, and writes its address.
+///
+/// # Safety
+/// `place` is null, or an address can be written to it.
+unsafe fn reserve(place: *mut u64, bytes: usize) -> c_int {
     let Some(layout) = layout(bytes) else { return OUT_OF_MEMORY };
     // SAFETY: the layout has at least one byte, and what was allocated can be written.
     let found = unsafe {
@@ -66,9 +73,21 @@ unsafe extern "C" fn allocate(place: *mut u64, bytes: usize) -> c_int {
     unsafe { give(place, found as u64) }
 }
 
-unsafe extern "C" fn allocate_with_flags(place: *mut u64, bytes: usize, _flags: c_uint) -> c_int {
+unsafe extern "C" fn allocate(place: *mut u64, bytes: usize) -> c_int {
+    counts::note("cuMemAlloc");
     // SAFETY: as the caller's.
-    unsafe { allocate(place, bytes) }
+    unsafe { reserve(place, bytes) }
+}
+
+unsafe extern "C" fn allocate_managed(place: *mut u64, bytes: usize, _flags: c_uint) -> c_int {
+    // SAFETY: as the caller's.
+    unsafe { reserve(place, bytes) }
+}
+
+unsafe extern "C" fn allocate_host(place: *mut u64, bytes: usize, _flags: c_uint) -> c_int {
+    counts::note("cuMemHostAlloc");
+    // SAFETY: as the caller's.
+    unsafe { reserve(place, bytes) }
 }
 
 unsafe extern "C" fn allocate_from_pool(
@@ -77,8 +96,9 @@ unsafe extern "C" fn allocate_from_pool(
     _pool: *mut c_void,
     _stream: *mut c_void,
 ) -> c_int {
+    counts::note("cuMemAllocFromPoolAsync");
     // SAFETY: as the caller's.
-    unsafe { allocate(place, bytes) }
+    unsafe { reserve(place, bytes) }
 }
 
 unsafe extern "C" fn free(place: u64) -> c_int {
@@ -92,6 +112,7 @@ unsafe extern "C" fn free(place: u64) -> c_int {
 }
 
 unsafe extern "C" fn free_async(place: u64, _stream: *mut c_void) -> c_int {
+    counts::note("cuMemFreeAsync");
     // SAFETY: as the caller's.
     unsafe { free(place) }
 }
@@ -122,15 +143,24 @@ unsafe extern "C" fn pool_attribute(_pool: u64, _attribute: c_int, value: *mut u
 }
 
 unsafe extern "C" fn copy(to: u64, from: u64, bytes: usize, _stream: *mut c_void) -> c_int {
+    counts::note("cuMemcpyAsync");
     // SAFETY: the caller gives memory of this size; one of both is of the host, which is not known here.
     unsafe { ptr::copy(from as *const u8, to as *mut u8, bytes) };
     SUCCESS
 }
 
+unsafe extern "C" fn copy_to_device(to: u64, from: *const u8, bytes: usize, _stream: *mut c_void) -> c_int {
+    counts::note("cuMemcpyHtoDAsync");
+    // SAFETY: the caller gives memory of this size; that of the host is not known here.
+    unsafe { ptr::copy(from, to as *mut u8, bytes) };
+    SUCCESS
+}
+
 /// Makes a function that fills memory with numbers of a size.
 macro_rules! fill {
-    ($($name:ident: $ty:ty;)*) => {$(
+    ($($function:literal $name:ident: $ty:ty;)*) => {$(
         unsafe extern "C" fn $name(place: u64, value: $ty, count: usize, _stream: *mut c_void) -> c_int {
+            counts::note($function);
             let bytes = count.saturating_mul(size_of::<$ty>());
             if !MEMORY.contains(place, bytes) {
                 return INVALID_VALUE;
@@ -143,4 +173,8 @@ macro_rules! fill {
         }
     )*};
 }
-fill! { set_bytes: u8; set_halves: u16; set_words: u32; }
+fill! {
+    "cuMemsetD8Async" set_bytes: u8;
+    "cuMemsetD16Async" set_halves: u16;
+    "cuMemsetD32Async" set_words: u32;
+}

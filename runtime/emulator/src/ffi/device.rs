@@ -2,9 +2,12 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
-use super::codes::{
-    INVALID_PTX, INVALID_VALUE, LAUNCH_FAILED, NOT_FOUND, NOT_SUPPORTED, OUT_OF_MEMORY, SUCCESS, give,
-    nothing,
+use super::{
+    codes::{
+        INVALID_PTX, INVALID_VALUE, LAUNCH_FAILED, NOT_FOUND, NOT_SUPPORTED, OUT_OF_MEMORY, SUCCESS, give,
+        nothing,
+    },
+    counts,
 };
 
 const NAME: &CStr = c"Emulator";
@@ -25,6 +28,9 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
         "cuDeviceGetAttribute" => attribute as *const c_void,
         "cuDevicePrimaryCtxRetain" => context as *const c_void,
         "cuCtxCreate" | "cuStreamCreate" | "cuEventCreate" => created as *const c_void,
+        "cuCtxGetCurrent" => current as *const c_void,
+        "cuEventSynchronize" => synchronize_event as *const c_void,
+        "cuStreamSynchronize" => synchronize_stream as *const c_void,
         "cuEventElapsedTime" => elapsed as *const c_void,
         "cuLaunchHostFunc" => host_function as *const c_void,
         "cuInit"
@@ -36,9 +42,7 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
         | "cuEventDestroy"
         | "cuEventQuery"
         | "cuEventRecord"
-        | "cuEventSynchronize"
         | "cuStreamDestroy"
-        | "cuStreamSynchronize"
         | "cuStreamWaitEvent" => nothing as *const c_void,
         _ => return None,
     })
@@ -125,9 +129,25 @@ unsafe extern "C" fn context(context: *mut *mut c_void, _device: c_int) -> c_int
     unsafe { give(context, HANDLE) }
 }
 
+/// All contexts are one, and it is always the current one.
+unsafe extern "C" fn current(context: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller gives a place for a pointer.
+    unsafe { give(context, HANDLE) }
+}
+
 unsafe extern "C" fn created(handle: *mut *mut c_void, _flags: c_uint) -> c_int {
     // SAFETY: the caller gives a place for a pointer.
     unsafe { give(handle, HANDLE) }
+}
+
+extern "C" fn synchronize_event(_event: *mut c_void) -> c_int {
+    counts::note("cuEventSynchronize");
+    SUCCESS
+}
+
+extern "C" fn synchronize_stream(_stream: *mut c_void) -> c_int {
+    counts::note("cuStreamSynchronize");
+    SUCCESS
 }
 
 unsafe extern "C" fn elapsed(milliseconds: *mut f32, _start: *mut c_void, _end: *mut c_void) -> c_int {

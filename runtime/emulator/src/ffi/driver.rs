@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use super::{
     allocations,
     codes::{INVALID_VALUE, give, not_supported},
-    device, modules,
+    device, graphs, modules,
 };
 
 /// Writes the address of a function of the driver, as `cuGetProcAddress` of CUDA 11.3 does.
@@ -16,7 +16,7 @@ use super::{
 pub unsafe extern "C" fn cuGetProcAddress(
     name: *const c_char,
     function: *mut *const c_void,
-    _version: c_int,
+    version: c_int,
     _flags: u64,
 ) -> c_int {
     if name.is_null() {
@@ -26,9 +26,10 @@ pub unsafe extern "C" fn cuGetProcAddress(
     let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap_or_default();
     let found = match name {
         "cuGetProcAddress" => Some(cuGetProcAddress as *const c_void),
-        _ => {
-            device::function(name).or_else(|| allocations::function(name)).or_else(|| modules::function(name))
-        }
+        _ => device::function(name)
+            .or_else(|| allocations::function(name))
+            .or_else(|| modules::function(name))
+            .or_else(|| graphs::function(name, version)),
     };
     // SAFETY: the caller gives a place for a pointer. What is not here is nothing that IREE needs to run a bundle.
     unsafe { give(function, found.unwrap_or(not_supported as *const c_void)) }

@@ -3,9 +3,12 @@
 #![allow(unsafe_code, reason = "the driver's interface is C, and kernels compute addresses")]
 
 mod allocations;
+pub mod client;
 mod codes;
+mod counts;
 mod device;
 mod driver;
+mod graphs;
 mod modules;
 mod ranges;
 

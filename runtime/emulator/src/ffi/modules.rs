@@ -8,6 +8,7 @@ use std::{
 use super::{
     allocations::MEMORY,
     codes::{INVALID_PTX, INVALID_VALUE, LAUNCH_FAILED, NOT_FOUND, SUCCESS, give, nothing},
+    counts,
 };
 use crate::{
     machine::{Dimensions, Launch},
@@ -28,12 +29,14 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
 }
 
 /// A kernel's handle. It lives as long as its module.
-struct Function {
+#[derive(Debug)]
+pub(super) struct Function {
     module: *const Loaded,
     name: String,
 }
 
 /// A module, with the handles of its kernels.
+#[derive(Debug)]
 struct Loaded {
     module: Module,
     functions: Vec<Function>,
@@ -126,6 +129,89 @@ unsafe extern "C" fn global(
     SUCCESS
 }
 
+/// A kernel that is asked for. It has the leading fields of `CUDA_KERNEL_NODE_PARAMS`, which all versions of that share.
+#[repr(C)]
+pub(super) struct Call {
+    pub(super) function: *const Function,
+    pub(super) grid: [c_uint; 3],
+    pub(super) block: [c_uint; 3],
+    pub(super) shared: c_uint,
+    pub(super) parameters: *const *const u8,
+    pub(super) extra: *const *const c_void,
+}
+
+/// A kernel with all that a launch of it needs.
+#[derive(Clone)]
+pub(super) struct Prepared {
+    function: *const Function,
+    grid: Dimensions,
+    block: Dimensions,
+    shared: usize,
+    /// The bytes of each parameter.
+    parameters: Vec<Vec<u8>>,
+}
+
+impl Call {
+    /// Copies the parameters; returns an error's number if something is missing.
+    ///
+    /// # Safety
+    /// The function is of a module that is loaded, and there is a pointer to each of its parameters, where they are not null.
+    pub(super) unsafe fn prepare(&self) -> Result<Prepared, c_int> {
+        if self.function.is_null() || self.parameters.is_null() || !self.extra.is_null() {
+            return Err(INVALID_VALUE);
+        }
+        // SAFETY: the caller says so.
+        let sizes = unsafe { sizes(self.function) }.ok_or(NOT_FOUND)?;
+        let values = sizes.enumerate().map(|(index, size)| {
+            // SAFETY: the caller says so.
+            unsafe { slice::from_raw_parts(*self.parameters.add(index), size) }.to_vec()
+        });
+        Ok(Prepared {
+            function: self.function,
+            grid: Dimensions(self.grid),
+            block: Dimensions(self.block),
+            shared: self.shared as usize,
+            parameters: values.collect(),
+        })
+    }
+}
+
+/// Returns the sizes of a kernel's parameters.
+///
+/// # Safety
+/// It is of a module that is loaded, and stays so as long as they are used.
+pub(super) unsafe fn sizes<'m>(function: *const Function) -> Option<impl Iterator<Item = usize> + 'm> {
+    // SAFETY: the caller says so.
+    let (name, module) = unsafe { (&(*function).name, &(*(*function).module).module) };
+    Some(module.kernel(name)?.parameters.iter().map(|&(_, size)| size))
+}
+
+impl Prepared {
+    /// Runs the kernel to its end. `call` is what it is noted as.
+    ///
+    /// # Safety
+    /// Its module is loaded.
+    pub(super) unsafe fn run(&self, call: &str) -> c_int {
+        // SAFETY: the caller says so.
+        let (name, module) = unsafe { (&(*self.function).name, &(*(*self.function).module).module) };
+        counts::note(format_args!("{call} {name}"));
+        let launch = Launch {
+            kernel: name,
+            grid: self.grid,
+            block: self.block,
+            shared: self.shared,
+            parameters: self.parameters.clone(),
+        };
+        match launch.run(module, &MEMORY) {
+            Ok(()) => SUCCESS,
+            Err(error) => {
+                eprintln!("cuda emulator: {error}");
+                LAUNCH_FAILED
+            }
+        }
+    }
+}
+
 unsafe extern "C" fn launch(
     function: *const Function,
     grid_x: c_uint,
@@ -139,28 +225,8 @@ unsafe extern "C" fn launch(
     parameters: *const *const u8,
     extra: *const *const c_void,
 ) -> c_int {
-    if function.is_null() || parameters.is_null() || !extra.is_null() {
-        return INVALID_VALUE;
-    }
-    // SAFETY: the caller gives a handle of `kernel`, whose module is loaded.
-    let (name, module) = unsafe { (&(*function).name, &(*(*function).module).module) };
-    let Some(kernel) = module.kernel(name) else { return NOT_FOUND };
-    let values = kernel.parameters.iter().enumerate().map(|(index, &(_, size))| {
-        // SAFETY: the caller gives a pointer to each parameter.
-        unsafe { slice::from_raw_parts(*parameters.add(index), size) }.to_vec()
-    });
-    let launch = Launch {
-        kernel: name,
-        grid: Dimensions([grid_x, grid_y, grid_z]),
-        block: Dimensions([block_x, block_y, block_z]),
-        shared: shared as usize,
-        parameters: values.collect(),
-    };
-    match launch.run(module, &MEMORY) {
-        Ok(()) => SUCCESS,
-        Err(error) => {
-            eprintln!("cuda emulator: {error}");
-            LAUNCH_FAILED
-        }
-    }
+    let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+    let call = Call { function, grid, block, shared, parameters, extra };
+    // SAFETY: the caller gives a handle of `kernel`, whose module is loaded, and a pointer to each parameter.
+    unsafe { call.prepare().map_or_else(|code| code, |kernel| kernel.run("cuLaunchKernel")) }
 }

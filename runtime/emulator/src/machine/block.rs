@@ -83,25 +83,34 @@ impl<'b> Block<'b> {
 
     /// Writes bytes at an address; returns whether they are there.
     pub(super) fn write(&mut self, thread: usize, space: Space, address: u64, bytes: &[u8]) -> bool {
-        let copy = |to: &mut [u8], at: u64| {
-            let found = usize::try_from(at).ok().and_then(|at| to.get_mut(at..at.checked_add(bytes.len())?));
-            found.map(|found| found.copy_from_slice(bytes)).is_some()
-        };
         match resolved(space, address) {
-            (Space::Shared, at) if at >= DYNAMIC_SHARED => copy(&mut self.dynamic, at - DYNAMIC_SHARED),
-            (Space::Shared, at) => copy(&mut self.shared, at),
+            (Space::Shared, at) => self.write_shared(at, bytes),
             (Space::Local, at) => {
                 let size = self.kernel.local;
-                copy(&mut self.local[thread * size..][..size], at)
+                put(&mut self.local[thread * size..][..size], at, bytes)
             }
             (Space::Parameter, _) => false,
             (_, at) => self.memory.write(at, bytes),
         }
     }
 
+    /// Writes bytes at an address in shared memory; returns whether they are there.
+    pub(super) fn write_shared(&mut self, address: u64, bytes: &[u8]) -> bool {
+        match address.checked_sub(DYNAMIC_SHARED) {
+            Some(at) => put(&mut self.dynamic, at, bytes),
+            None => put(&mut self.shared, address, bytes),
+        }
+    }
+
     fn local_of(&self, thread: usize) -> &[u8] {
         &self.local[thread * self.kernel.local..][..self.kernel.local]
     }
+}
+
+/// Writes bytes at a place; returns whether they are there.
+fn put(into: &mut [u8], at: u64, bytes: &[u8]) -> bool {
+    let found = usize::try_from(at).ok().and_then(|at| into.get_mut(at..at.checked_add(bytes.len())?));
+    found.map(|found| found.copy_from_slice(bytes)).is_some()
 }
 
 /// Returns the space that a generic address is in, and the address there.

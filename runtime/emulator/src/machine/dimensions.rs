@@ -21,3 +21,6 @@ impl Dimensions {
             .map(|index| u32::try_from(index).unwrap_or(u32::MAX))
     }
 }
+
+/// Lanes as bits.
+pub(super) type Mask = u32;

@@ -5,6 +5,9 @@ use half::{bf16, f16};
 use super::dimensions::LANES;
 use crate::ptx::MatrixType;
 
+/// The most columns of `a`.
+const DEPTH_MAX: usize = 32;
+
 /// The bits of a register in each lane.
 type Lanes = [u64; LANES];
 
@@ -16,29 +19,33 @@ pub(super) fn product(ty: MatrixType, a: &[Lanes], b: &[Lanes], c: &[Lanes]) -> 
     let packed = if ty == MatrixType::S8 { 4 } else { 2 };
     let halves = b.len();
     let depth = halves * 4 * packed;
-    let mut left = vec![0.0; 16 * depth];
-    let mut right = vec![0.0; depth * 8];
+    let mut left = [[0.0; DEPTH_MAX]; 16];
+    let mut right = [[0.0; 8]; DEPTH_MAX];
     for lane in 0..LANES {
         let (group, place) = (lane / 4, lane % 4);
         for (index, register) in a.iter().enumerate() {
             let (row, half) = (group + index % 2 * 8, index / 2);
             for part in 0..packed {
-                left[row * depth + half * 4 * packed + place * packed + part] =
-                    element(ty, register[lane], part);
+                left[row][half * 4 * packed + place * packed + part] = element(ty, register[lane], part);
             }
         }
         for (half, register) in b.iter().enumerate() {
             for part in 0..packed {
-                right[(half * 4 * packed + place * packed + part) * 8 + group] =
-                    element(ty, register[lane], part);
+                right[half * 4 * packed + place * packed + part][group] = element(ty, register[lane], part);
             }
+        }
+    }
+    let mut sums = [[0.0; 8]; 16];
+    for (row, sums) in left.iter().zip(&mut sums) {
+        for (x, column) in row.iter().zip(&right).take(depth) {
+            sums.iter_mut().zip(column).for_each(|(sum, y)| *sum += x * y);
         }
     }
     let mut results = vec![[0; LANES]; 4];
     for (index, result) in results.iter_mut().enumerate() {
         for (lane, value) in result.iter_mut().enumerate() {
             let (row, column) = (lane / 4 + index / 2 * 8, lane % 4 * 2 + index % 2);
-            let sum: f64 = (0..depth).map(|k| left[row * depth + k] * right[k * 8 + column]).sum();
+            let sum: f64 = sums[row][column];
             let before = c[index][lane] as u32;
             *value = u64::from(match ty {
                 MatrixType::S8 => before.wrapping_add((sum as i64) as u32),

@@ -1,6 +1,8 @@
 //! A GPU that interprets kernels.
 
+mod access;
 mod block;
+mod copies;
 mod dimensions;
 mod launch;
 mod matrix;

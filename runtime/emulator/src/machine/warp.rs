@@ -1,10 +1,12 @@
 //! A warp: 32 lanes that take one instruction together if they are at the same place.
 
-use super::{block::Block, dimensions::LANES, matrix};
-use crate::{
-    ptx::{Address, Barrier, Error, Guard, Instruction, Operand, Shuffle, Special, Vote, Work},
-    types::{DYNAMIC_SHARED, Space, Type},
+use super::{
+    block::Block,
+    copies::Copies,
+    dimensions::{LANES, Mask},
+    matrix,
 };
+use crate::ptx::{Address, Barrier, Error, Guard, Instruction, Operand, Shuffle, Special, Vote, Work};
 
 /// What a lane does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,34 +21,45 @@ pub(super) enum State {
 
 /// A warp.
 pub(super) struct Warp {
-    number: usize,
+    pub(super) number: usize,
     /// The number of its threads.
     count: usize,
     pub(super) states: Vec<State>,
     /// The next instruction of each lane.
     next: Vec<usize>,
     /// By register, then by lane.
-    registers: Vec<[u64; LANES]>,
+    pub(super) registers: Vec<[u64; LANES]>,
+    pub(super) copies: Copies,
 }
-
-/// Lanes as bits.
-type Mask = u32;
 
 /// Returns the lanes of a mask.
 fn lanes(mask: Mask) -> impl Iterator<Item = usize> {
     (0..LANES).filter(move |lane| mask >> lane & 1 == 1)
 }
 
+/// Returns the lanes for which something holds.
+fn mask_of(holds: impl Fn(usize) -> bool) -> Mask {
+    (0..LANES).fold(0, |mask, lane| mask | Mask::from(holds(lane)) << lane)
+}
+
 impl Warp {
     pub(super) fn new(number: usize, count: usize, registers: usize) -> Self {
         let (states, next) = (vec![State::Done; LANES], vec![0; LANES]);
-        Self { number, count, states, next, registers: vec![[0; LANES]; registers] }
+        Self {
+            number,
+            count,
+            states,
+            next,
+            registers: vec![[0; LANES]; registers],
+            copies: Copies::default(),
+        }
     }
 
     /// Begins again. Registers stay what they are, as on a GPU.
     pub(super) fn begin(&mut self) {
         self.states[..self.count].fill(State::Running);
         self.next.fill(0);
+        self.copies.begin();
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -54,7 +67,7 @@ impl Warp {
     }
 
     fn lanes_in(&self, state: State) -> Mask {
-        (0..LANES).filter(|lane| self.states[*lane] == state).fold(0, |mask, lane| mask | 1 << lane)
+        mask_of(|lane| self.states[lane] == state)
     }
 
     /// Runs until each lane is done or waits for other warps.
@@ -74,14 +87,12 @@ impl Warp {
                     "{place}: found lanes {waiting:#x} that wait for others, expected all of its mask"
                 )));
             };
-            let behind = |lane: &usize| self.next[*lane] == at;
-            let mask = lanes(running).filter(behind).fold(0, |mask, lane| mask | 1 << lane);
-            // Lanes that are all at one place stay together until an instruction may part them.
-            let mut at = at;
-            while mask == running && kernel.code[at].work.goes_on() {
-                let active = self.active(mask, kernel.code[at].guard);
-                self.step(block, &kernel.code[at], at, active)?;
-                at += 1;
+            let mask = running & mask_of(|lane| self.next[lane] == at);
+            let others = lanes(running & !mask).map(|lane| self.next[lane]).min().unwrap_or(usize::MAX);
+            let at = self.run_together(block, at, mask, others)?;
+            if at >= others {
+                lanes(mask).for_each(|lane| self.next[lane] = at);
+                continue;
             }
             let active = self.active(mask, kernel.code[at].guard);
             lanes(mask).for_each(|lane| self.next[lane] = at + 1);
@@ -89,11 +100,45 @@ impl Warp {
         }
     }
 
+    /// Runs instructions of lanes that are at one place, until one may part them or they have come to `end`, where others are.
+    /// Returns the next one.
+    fn run_together(
+        &mut self,
+        block: &mut Block<'_>,
+        mut at: usize,
+        mask: Mask,
+        end: usize,
+    ) -> Result<usize, Error> {
+        let code = &block.kernel.code;
+        let is_whole = mask == !self.lanes_in(State::Done);
+        while at < end {
+            let instruction = &code[at];
+            let active = self.active(mask, instruction.guard);
+            match &instruction.work {
+                Work::Branch(target) if active == mask => {
+                    at = *target;
+                    continue;
+                }
+                Work::Branch(_) if active != 0 => return Ok(at),
+                work if work.goes_on() => self.step(block, instruction, at, active)?,
+                work if work.is_of_lanes() && active == mask && is_whole => {
+                    let taking = active & self.mask_of_lanes(block, work, active);
+                    let done = self.together(block, work, taking);
+                    done.map_err(|problem| block.error(format!("{}: {problem}", instruction.text)))?;
+                }
+                Work::Branch(_) => {}
+                _ => return Ok(at),
+            }
+            at += 1;
+        }
+        Ok(at)
+    }
+
     /// Returns the lanes whose predicate is what an instruction expects.
     fn active(&self, mask: Mask, guard: Option<Guard>) -> Mask {
         let Some(Guard { register, expected }) = guard else { return mask };
         let values = &self.registers[register];
-        lanes(mask).filter(|lane| (values[*lane] != 0) == expected).fold(0, |mask, lane| mask | 1 << lane)
+        mask & mask_of(|lane| (values[lane] != 0) == expected)
     }
 
     /// Runs an instruction at `at` for some lanes.
@@ -162,6 +207,8 @@ impl Warp {
                     self.access(block, &instruction.work, lane).map_err(|problem| wrong(block, problem))?;
                 }
             }
+            Work::EndCopies => self.copies.end_group(active),
+            Work::AwaitCopies(groups) => self.copies.wait(block, active, *groups),
             work => {
                 let Some(mask) = self.gathered(block, work, at, active) else { return Ok(()) };
                 self.together(block, work, mask).map_err(|problem| wrong(block, problem))?;
@@ -173,12 +220,7 @@ impl Warp {
     /// Returns all lanes of an instruction's mask if they have come to it; those that came before wait.
     fn gathered(&mut self, block: &Block<'_>, work: &Work, at: usize, active: Mask) -> Option<Mask> {
         let first = lanes(active).next()?;
-        let mask = match work {
-            Work::Shuffle { operands: [.., mask], .. }
-            | Work::Vote { mask, .. }
-            | Work::WarpBarrier(mask) => self.values(block, *mask)[first] as u32,
-            _ => u32::MAX,
-        };
+        let mask = self.mask_of_lanes(block, work, 1 << first);
         let alive = !self.lanes_in(State::Done);
         let waiting = lanes(self.lanes_in(State::ForLanes)).filter(|lane| self.next[*lane] == at);
         let here = waiting.fold(active, |here, lane| here | 1 << lane);
@@ -192,6 +234,16 @@ impl Warp {
             (self.states[lane], self.next[lane]) = (State::Running, at + 1);
         }
         Some(here & mask)
+    }
+
+    /// Returns the lanes that take an instruction together, as the first of some says.
+    fn mask_of_lanes(&self, block: &Block<'_>, work: &Work, of: Mask) -> Mask {
+        match work {
+            Work::Shuffle { operands: [.., mask], .. }
+            | Work::Vote { mask, .. }
+            | Work::WarpBarrier(mask) => self.value(block, *mask, of.trailing_zeros() as usize) as u32,
+            _ => Mask::MAX,
+        }
     }
 
     /// Runs an instruction that lanes take together.
@@ -245,100 +297,12 @@ impl Warp {
         Ok(())
     }
 
-    /// Loads matrices of 8 × 8 numbers of 16 bits: eight lanes each have the places of a matrix's rows.
-    fn load_matrices(
-        &mut self,
-        block: &Block<'_>,
-        into: &[usize],
-        from: Address,
-        transposed: bool,
-    ) -> Result<(), String> {
-        for (number, register) in into.iter().enumerate() {
-            let mut rows = [[0; 16]; 8];
-            for (row, bytes) in rows.iter_mut().enumerate() {
-                let lane = 8 * number + row;
-                let place = self.place(from, lane);
-                if !block.read(self.number * LANES + lane, Space::Shared, place, bytes) {
-                    return Err(outside(Space::Shared, place, 16));
-                }
-            }
-            let element = |row: usize, column: usize| {
-                let (row, column) = if transposed { (column, row) } else { (row, column) };
-                u64::from(u16::from_le_bytes([rows[row][2 * column], rows[row][2 * column + 1]]))
-            };
-            self.registers[*register] = std::array::from_fn(|lane| {
-                let (row, column) = (lane / 4, lane % 4 * 2);
-                element(row, column) | element(row, column + 1) << 16
-            });
-        }
-        Ok(())
-    }
-
-    /// Loads, stores, replaces or copies what a lane has at an address.
-    fn access(&mut self, block: &mut Block<'_>, work: &Work, lane: usize) -> Result<(), String> {
-        let thread = self.number * LANES + lane;
-        let checked = |is_there: bool, space: Space, place: u64, bytes: usize| {
-            if !place.is_multiple_of(bytes.next_power_of_two() as u64) {
-                return Err(format!("found the address {place:#x}, expected a multiple of {bytes}"));
-            }
-            if is_there { Ok(()) } else { Err(outside(space, place, bytes)) }
-        };
-        match work {
-            Work::Load { space, ty, into, from } => {
-                let (place, size) = (self.place(*from, lane), ty.bytes());
-                let mut bytes = [0; 32];
-                let bytes = &mut bytes[..size * into.len()];
-                checked(block.read(thread, *space, place, bytes), *space, place, bytes.len())?;
-                for (register, bytes) in into.iter().zip(bytes.chunks(size)) {
-                    let Some(register) = register else { continue };
-                    self.registers[*register][lane] = loaded(*ty, bytes);
-                }
-            }
-            Work::Store { space, ty, into, from } => {
-                let (place, size) = (self.place(*into, lane), ty.bytes());
-                let mut bytes = Vec::with_capacity(32);
-                for operand in from {
-                    bytes.extend(&self.value(block, *operand, lane).to_le_bytes()[..size]);
-                }
-                checked(block.write(thread, *space, place, &bytes), *space, place, bytes.len())?;
-            }
-            Work::Atomic { space, ty, function, old, at, operands } => {
-                let (place, size) = (self.place(*at, lane), ty.bytes());
-                let mut bytes = [0; 8];
-                let bytes = &mut bytes[..size];
-                checked(block.read(thread, *space, place, bytes), *space, place, size)?;
-                let before = loaded(Type::Integer { bits: 8 * size as u32, signed: false }, bytes);
-                let [x, y] = operands.map(|operand| self.value(block, operand, lane));
-                let after = function(before, x, y).to_le_bytes();
-                checked(block.write(thread, *space, place, &after[..size]), *space, place, size)?;
-                if let Some(old) = old {
-                    self.registers[*old][lane] = before;
-                }
-            }
-            Work::Copy { into, from, bytes, valid } => {
-                let count =
-                    valid.map_or(*bytes, |valid| self.value(block, valid, lane) as u32 as usize).min(*bytes);
-                let (place, source) = (self.place(*into, lane), self.place(*from, lane));
-                let mut copied = vec![0; *bytes];
-                checked(
-                    block.read(thread, Space::Global, source, &mut copied[..count]),
-                    Space::Global,
-                    source,
-                    *bytes,
-                )?;
-                checked(block.write(thread, Space::Shared, place, &copied), Space::Shared, place, *bytes)?;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
     /// Returns the address that a lane means.
-    fn place(&self, Address { base, offset }: Address, lane: usize) -> u64 {
+    pub(super) fn place(&self, Address { base, offset }: Address, lane: usize) -> u64 {
         base.map_or(0, |base| self.registers[base][lane]).wrapping_add(offset)
     }
 
-    fn value(&self, block: &Block<'_>, operand: Operand, lane: usize) -> u64 {
+    pub(super) fn value(&self, block: &Block<'_>, operand: Operand, lane: usize) -> u64 {
         match operand {
             Operand::Register(register) => self.registers[register][lane],
             Operand::Constant(value) => value,
@@ -389,28 +353,6 @@ impl Warp {
 
 fn low_bits(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
-}
-
-fn outside(space: Space, place: u64, bytes: usize) -> String {
-    let place = if place >= DYNAMIC_SHARED && space == Space::Shared {
-        format!("dynamic {:#x}", place - DYNAMIC_SHARED)
-    } else {
-        format!("{place:#x}")
-    };
-    format!("found {bytes} bytes at {place} of {space:?} memory, expected a place in an allocation")
-}
-
-/// Returns what a register has after a load: numbers with a sign repeat it.
-fn loaded(ty: Type, bytes: &[u8]) -> u64 {
-    let mut all = [0; 8];
-    all[..bytes.len()].copy_from_slice(bytes);
-    let value = u64::from_le_bytes(all);
-    match ty {
-        Type::Integer { bits, signed: true } if bits < 64 => {
-            ((value << (64 - bits)).cast_signed() >> (64 - bits)).cast_unsigned()
-        }
-        _ => value,
-    }
 }
 
 /// Returns the lane that a lane's value comes from, and whether it is in the segment: PTX ISA, `shfl.sync`.

@@ -116,13 +116,17 @@ pub(crate) enum Work {
         at: Address,
         operands: [Operand; 2],
     },
-    /// Copies bytes from global to shared memory; the rest of `bytes` is zero.
+    /// Begins to copy bytes from global to shared memory; the rest of `bytes` is zero.
     Copy {
         into: Address,
         from: Address,
         bytes: usize,
         valid: Option<Operand>,
     },
+    /// Ends a lane's group of copies.
+    EndCopies,
+    /// Waits for a lane's copies but those of its last groups; for all without a number.
+    AwaitCopies(Option<usize>),
     Branch(usize),
     Return,
     Barrier(Barrier),
@@ -173,6 +177,20 @@ impl Work {
                 | Self::Store { .. }
                 | Self::Atomic { .. }
                 | Self::Copy { .. }
+                | Self::EndCopies
+                | Self::AwaitCopies(_)
+        )
+    }
+
+    /// Returns whether lanes do it together, and then go on with the next instruction.
+    pub(crate) const fn is_of_lanes(&self) -> bool {
+        matches!(
+            self,
+            Self::WarpBarrier(_)
+                | Self::Shuffle { .. }
+                | Self::Vote { .. }
+                | Self::Matrix { .. }
+                | Self::LoadMatrix { .. }
         )
     }
 }

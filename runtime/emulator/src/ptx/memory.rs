@@ -58,21 +58,7 @@ pub(super) fn decode(words: &Words<'_>, scope: &Scope) -> Result<Option<Work>, S
                 operands: [read(first + 1)?, other],
             }
         }
-        "cp" if words.has("async") => {
-            if words.has("commit_group") || words.has("wait_group") || words.has("wait_all") {
-                // Copies are done when they are submitted.
-                return Ok(Some(Work::Nothing));
-            }
-            let Operand::Constant(bytes) = read(2)? else {
-                return Err("found no size, expected a number".to_owned());
-            };
-            Work::Copy {
-                into: address(0)?,
-                from: address(1)?,
-                bytes: usize::try_from(bytes).unwrap_or_default(),
-                valid: if words.operands.len() > 3 { Some(read(3)?) } else { None },
-            }
-        }
+        "cp" if words.has("async") => return copy(words, scope),
         "ldmatrix" => Work::LoadMatrix {
             into: parts(words.operand(0)?)
                 .into_iter()
@@ -82,5 +68,38 @@ pub(super) fn decode(words: &Words<'_>, scope: &Scope) -> Result<Option<Work>, S
             transposed: words.has("trans"),
         },
         _ => return Ok(None),
+    }))
+}
+
+/// Reads a copy to shared memory, or what ends a group of them or waits for some, if it is one of these.
+fn copy(words: &Words<'_>, scope: &Scope) -> Result<Option<Work>, String> {
+    let number = |index: usize| {
+        let Operand::Constant(number) = scope.operand(words.operand(index)?)? else {
+            return Err("found no number, expected one".to_owned());
+        };
+        usize::try_from(number).map_err(|_| format!("found {number}, expected a size"))
+    };
+    if words.has("commit_group") {
+        return Ok(Some(Work::EndCopies));
+    }
+    if words.has("wait_group") {
+        return Ok(Some(Work::AwaitCopies(Some(number(0)?))));
+    }
+    if words.has("wait_all") {
+        return Ok(Some(Work::AwaitCopies(None)));
+    }
+    if !words.has("shared") || !words.has("global") {
+        return Ok(None);
+    }
+    let (bytes, sizes): (_, &[usize]) = (number(2)?, if words.has("cg") { &[16] } else { &[4, 8, 16] });
+    if !sizes.contains(&bytes) {
+        return Err(format!("found {bytes} bytes, expected one of {sizes:?}"));
+    }
+    let valid = words.operands.get(3).map(|text| scope.operand(text)).transpose()?;
+    Ok(Some(Work::Copy {
+        into: scope.address(words.operand(0)?)?,
+        from: scope.address(words.operand(1)?)?,
+        bytes,
+        valid,
     }))
 }

@@ -25,44 +25,64 @@ impl Symbol {
 #[derive(Debug)]
 pub(super) struct Scope {
     pub(super) symbols: HashMap<String, Symbol>,
-    /// First registers and counts by prefix, `%r`.
-    prefixes: HashMap<String, (Register, usize)>,
-    names: HashMap<String, Register>,
+    /// Prefixes such as `%r`, with first registers and counts. Of equal ones the last is meant, as among names.
+    prefixes: Vec<(String, Register, usize)>,
+    names: Vec<(String, Register)>,
+    /// How many prefixes, names and registers there were when each of the open scopes began.
+    outer: Vec<[usize; 3]>,
+    /// The registers of the open scopes. Others take the place of those of closed ones.
+    used: usize,
+    /// The most registers at once.
     pub(super) registers: usize,
 }
 
 impl Scope {
     pub(super) fn new(symbols: HashMap<String, Symbol>) -> Self {
-        Self { symbols, prefixes: HashMap::new(), names: HashMap::new(), registers: 0 }
+        Self { symbols, prefixes: Vec::new(), names: Vec::new(), outer: Vec::new(), used: 0, registers: 0 }
+    }
+
+    /// Begins an inner scope, whose registers others do not know.
+    pub(super) fn enter(&mut self) {
+        self.outer.push([self.prefixes.len(), self.names.len(), self.used]);
+    }
+
+    /// Ends an inner scope.
+    pub(super) fn leave(&mut self) {
+        let Some([prefixes, names, used]) = self.outer.pop() else { return };
+        self.prefixes.truncate(prefixes);
+        self.names.truncate(names);
+        self.used = used;
     }
 
     /// Adds registers: `%r<26>`, or one by its name.
     pub(super) fn declare(&mut self, text: &str) -> Result<(), String> {
-        let (name, count) = match text.split_once('<') {
+        let count = match text.split_once('<') {
             Some((prefix, count)) => {
                 let count = count.trim_end_matches('>').parse().ok().filter(|count| *count <= 1 << 20);
                 let count = count.ok_or_else(|| format!("found {text}, expected a number of registers"))?;
-                self.prefixes.insert(prefix.to_owned(), (self.registers, count));
-                (None, count)
+                self.prefixes.push((prefix.to_owned(), self.used, count));
+                count
             }
-            None => (Some(text), 1),
+            None => {
+                self.names.push((text.to_owned(), self.used));
+                1
+            }
         };
-        if let Some(name) = name {
-            self.names.insert(name.to_owned(), self.registers);
-        }
-        self.registers += count;
+        self.used += count;
+        self.registers = self.registers.max(self.used);
         Ok(())
     }
 
     /// Returns the register with a name.
     pub(super) fn register(&self, name: &str) -> Result<Register, String> {
-        if let Some(register) = self.names.get(name) {
+        if let Some((_, register)) = self.names.iter().rev().find(|(known, _)| known == name) {
             return Ok(*register);
         }
         let digits = name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len());
-        let found = self.prefixes.get(&name[..digits]).zip(name[digits..].parse::<usize>().ok());
+        let prefix = self.prefixes.iter().rev().find(|(known, ..)| *known == name[..digits]);
+        let found = prefix.zip(name[digits..].parse::<usize>().ok());
         let found =
-            found.filter(|((_, count), index)| index < count).map(|((first, _), index)| first + index);
+            found.filter(|((.., count), index)| index < count).map(|((_, first, _), index)| first + index);
         found.ok_or_else(|| format!("found {name}, expected a declared register"))
     }
 
@@ -179,6 +199,16 @@ mod tests {
         assert!(scope.register("%rd3").unwrap_err().starts_with("found %rd3, expected"));
         assert_eq!(scope.address("[%rd1+-8]"), Ok(Address { base: Some(3), offset: 8_u64.wrapping_neg() }));
         assert_eq!(scope.address("[v+4]"), Ok(Address { base: None, offset: 68 }));
+        scope.enter();
+        scope.declare("tmp").unwrap();
+        assert_eq!((scope.register("tmp"), scope.register("%rd2")), (Ok(6), Ok(4)));
+        scope.leave();
+        assert_eq!((scope.register("tmp"), scope.registers), (Ok(5), 7));
+        scope.enter();
+        scope.declare("other<1>").unwrap();
+        assert_eq!((scope.register("other0"), scope.registers), (Ok(6), 7));
+        scope.leave();
+        assert!(scope.register("other0").is_err());
         assert_eq!(scope.operand("%ctaid.y"), Ok(Operand::Special(Special::Block(1))));
         assert_eq!(separated("{%r1, %r2}, [%rd1+4], 5"), ["{%r1, %r2}", "[%rd1+4]", "5"]);
         assert_eq!(parts("{%r1, _}"), ["%r1", "_"]);

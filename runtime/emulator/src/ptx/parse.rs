@@ -28,7 +28,7 @@ fn module(text: &str) -> Result<Module, Error> {
     let text = without_comments(text);
     let mut found = Module { kernels: BTreeMap::new(), globals: Vec::new() };
     let mut symbols = HashMap::new();
-    let mut shared = 0;
+    let mut shared = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         if [".version", ".target", ".address_size", ".file"].iter().any(|word| rest.starts_with(word)) {
@@ -41,7 +41,7 @@ fn module(text: &str) -> Result<Module, Error> {
         let head = &rest[..end];
         if head.contains(".entry") {
             let (body, after) = body(&rest[end..])?;
-            let kernel = kernel(head, body, &symbols, shared)?;
+            let kernel = kernel(head, body, &symbols, &shared)?;
             found.kernels.insert(kernel.name.clone(), kernel);
             rest = after.trim_start();
         } else if head.contains(".func") {
@@ -49,18 +49,13 @@ fn module(text: &str) -> Result<Module, Error> {
         } else {
             let (statement, after) = rest.split_once(';').unwrap_or((rest, ""));
             let variable = Variable::parse(statement)?;
-            let symbol = match variable.space {
-                "shared" => Symbol::Shared(variable.place(&mut shared)),
-                _ => {
-                    found.globals.push(Global {
-                        name: variable.name.clone(),
-                        content: variable.content.iter().copied().map(AtomicU8::new).collect(),
-                    });
-                    let place = found.globals.last().map_or(0, |global| global.content.as_ptr() as u64);
-                    Symbol::Global(place)
-                }
-            };
-            symbols.insert(variable.name, symbol);
+            if variable.space == "shared" {
+                shared.push(variable);
+            } else {
+                let content: Box<[_]> = variable.content.iter().copied().map(AtomicU8::new).collect();
+                symbols.insert(variable.name.clone(), Symbol::Global(content.as_ptr() as u64));
+                found.globals.push(Global { name: variable.name, content });
+            }
             rest = after.trim_start();
         }
     }
@@ -155,14 +150,24 @@ impl<'t> Variable<'t> {
     }
 }
 
-/// Reads a kernel: `.visible .entry name( parameters ) .maxntid 32, 1, 1`, and its body.
-fn kernel(head: &str, body: &str, symbols: &HashMap<String, Symbol>, shared: usize) -> Result<Kernel, Error> {
+/// Reads a kernel: `.visible .entry name( parameters ) .maxntid 32, 1, 1`, and its body. Of the module's variables in shared memory
+/// it has those that it names.
+fn kernel(
+    head: &str,
+    body: &str,
+    symbols: &HashMap<String, Symbol>,
+    shared: &[Variable<'_>],
+) -> Result<Kernel, Error> {
     let after = head.split(".entry").nth(1).unwrap_or_default();
     let (name, parameters) =
         after.split_once('(').ok_or_else(|| Error::new(head.trim(), "found no parameters, expected `(`"))?;
     let parameters = parameters.split(')').next().unwrap_or_default();
-    let mut kernel = Kernel { name: name.trim().to_owned(), shared, ..Kernel::default() };
+    let mut kernel = Kernel { name: name.trim().to_owned(), ..Kernel::default() };
     let mut scope = Scope::new(symbols.clone());
+    for variable in shared.iter().filter(|variable| body.contains(&variable.name)) {
+        let place = Symbol::Shared(variable.place(&mut kernel.shared));
+        scope.symbols.insert(variable.name.clone(), place);
+    }
     let mut offset = 0;
     for text in parameters.split(',').map(str::trim).filter(|text| !text.is_empty()) {
         // Words such as `.ptr .global` say where a parameter points to, which is not where it is.
@@ -177,24 +182,7 @@ fn kernel(head: &str, body: &str, symbols: &HashMap<String, Symbol>, shared: usi
         kernel.parameters.push((place as usize, variable.content.len()));
         scope.symbols.insert(variable.name, Symbol::Parameter(place));
     }
-    let statements = statements(body);
-    let mut targets = HashMap::new();
-    let mut count = 0;
-    for statement in &statements {
-        match statement {
-            Statement::Label(label) => _ = targets.insert(*label, count),
-            Statement::Text(text) if text.starts_with('.') => declare(text, &mut scope, &mut kernel)?,
-            Statement::Text(_) => count += 1,
-        }
-    }
-    for statement in &statements {
-        let Statement::Text(text) = statement else { continue };
-        if !text.starts_with('.') {
-            let instruction = decode(text, &scope, &targets)
-                .map_err(|problem| Error::new(format!("{}: {text}", kernel.name), problem))?;
-            kernel.code.push(instruction);
-        }
-    }
+    code(body, &mut scope, &mut kernel)?;
     if !matches!(kernel.code.last().map(|last| &last.work), Some(Work::Return | Work::Branch(_))) {
         return Err(Error::new(&kernel.name, "found no return at the end, expected one"));
     }
@@ -202,20 +190,52 @@ fn kernel(head: &str, body: &str, symbols: &HashMap<String, Symbol>, shared: usi
     Ok(kernel)
 }
 
+/// Reads the body of a kernel.
+fn code(body: &str, scope: &mut Scope, kernel: &mut Kernel) -> Result<(), Error> {
+    let statements = statements(body);
+    let mut targets = HashMap::new();
+    let mut count = 0;
+    for statement in &statements {
+        match statement {
+            Statement::Label(label) => _ = targets.insert(*label, count),
+            Statement::Text(text) if !text.starts_with('.') => count += 1,
+            _ => {}
+        }
+    }
+    for statement in &statements {
+        match statement {
+            Statement::Open => scope.enter(),
+            Statement::Close => scope.leave(),
+            Statement::Label(_) => {}
+            Statement::Text(text) if text.starts_with('.') => declare(text, scope, kernel)?,
+            Statement::Text(text) => {
+                let instruction = decode(text, scope, &targets)
+                    .map_err(|problem| Error::new(format!("{}: {text}", kernel.name), problem))?;
+                kernel.code.push(instruction);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A part of a kernel's body.
 #[derive(Debug, PartialEq, Eq)]
 enum Statement<'t> {
+    /// Braces of an inner scope.
+    Open,
+    Close,
     Label(&'t str),
     /// A directive or an instruction, without the semicolon.
     Text(&'t str),
 }
 
-/// Takes a body apart. Braces of inner scopes are left out: clang's names differ.
+/// Takes a body apart.
 fn statements(body: &str) -> Vec<Statement<'_>> {
     let mut found = Vec::new();
     let mut rest = body.trim_start();
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix(['{', '}']) {
+            found.push(if rest.starts_with('{') { Statement::Open } else { Statement::Close });
             rest = after.trim_start();
             continue;
         }
@@ -292,8 +312,10 @@ mod tests {
                 text(".reg .b32 %r<2>"),
                 text(".loc 1 2 3"),
                 Statement::Label("$L1"),
+                Statement::Open,
                 text(".reg .b16 t"),
                 text("mov.b32 {t, %r1}, %r0"),
+                Statement::Close,
                 text("@%p0 bra $L1"),
             ]
         );
