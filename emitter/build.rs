@@ -7,10 +7,14 @@
 mod isa;
 
 use std::{
+    collections::BTreeMap,
     env, fs,
     path::{Path, PathBuf},
     process::Command,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
 };
 
@@ -37,18 +41,24 @@ fn main() {
     let objects: Vec<Object> = isas.into_iter().flat_map(|isa| Object::all(isa, &out)).collect();
     let threads = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
     let next = AtomicUsize::new(0);
+    let compiled = Mutex::new(BTreeMap::new());
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some(object) = objects.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    object.compile(&prefix);
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(object) = objects.get(index) else { break };
+                    let made = object.compile(&prefix);
+                    compiled.lock().expect("no thread panics with it").insert(index, made);
                 }
             });
         }
     });
-    let list: String = objects
-        .iter()
-        .map(|Object { name, path, .. }| format!("({name:?}, include_bytes!({path:?})),\n"))
+    let compiled = compiled.into_inner().expect("no thread panicked");
+    let list: String = compiled
+        .into_values()
+        .flatten()
+        .map(|(name, path)| format!("({name:?}, include_bytes!({path:?})),\n"))
         .collect();
     fs::write(out.join("objects.rs"), format!("&[\n{list}]")).expect("OUT_DIR can be written");
 }
@@ -85,18 +95,22 @@ impl Object {
         own.collect()
     }
 
-    fn compile(&self, prefix: &Path) {
-        let Self { source, isa, path, .. } = self;
+    /// Compiles the file, and returns the objects with their names.
+    fn compile(&self, prefix: &Path) -> Vec<(String, PathBuf)> {
+        let Self { source, isa, path, name } = self;
         let mut clang = Command::new(prefix.join("bin/clang"));
         clang.args(FLAGS).args(isa.clang_flags());
         if isa.is_gpu() {
             run(clang
                 .arg(format!("--target={}-nvidia-cuda", isa.arch()))
+                // All threads take one way, which comparisons find sooner than a table in memory.
+                .arg("-fno-jump-tables")
                 .arg("-S")
                 .arg(source)
                 .arg("-o")
                 .arg(path));
-            return check_ptx(path);
+            check_ptx(path);
+            return split_ptx(*isa, path);
         }
         clang.arg(format!("--target={}-none-elf", isa.arch())).args(["-fPIC", "-fno-stack-protector", "-c"]);
         // The linker calls what is visible by way of a table, which IREE's loader leaves as it is on ARM.
@@ -106,6 +120,7 @@ impl Object {
         }
         run(clang.arg(source).arg("-o").arg(path));
         check_symbols(prefix, path);
+        vec![(name.clone(), path.clone())]
     }
 }
 
@@ -117,6 +132,22 @@ fn check_symbols(prefix: &Path, object: &Path) {
         "{}: found undefined symbols, expected none, because a vmfb has no libraries\n{undefined}",
         object.display()
     );
+}
+
+/// Divides PTX into a module for each kernel: a driver compiles all of a module that it loads.
+fn split_ptx(isa: Isa, object: &Path) -> Vec<(String, PathBuf)> {
+    const ENTRY: &str = ".visible .entry ";
+    let text = fs::read_to_string(object).expect("clang wrote it");
+    let mut parts = text.split(ENTRY);
+    let head = parts.next().unwrap_or_default();
+    let one = |part: &str| {
+        let function = part.split('(').next().unwrap_or_default();
+        let name = isa.object_name(function);
+        let path = object.with_file_name(&name);
+        fs::write(&path, format!("{head}{ENTRY}{part}")).expect("OUT_DIR can be written");
+        (name, path)
+    };
+    parts.map(one).collect()
 }
 
 /// Checks that PTX needs no other module, and has no arrays in local memory, which is slow.

@@ -33,7 +33,7 @@ mod native {
     // Variables that change the result. Others, such as CMAKE, do not, and xtask sets variables that a plain
     // `cargo build` does not have.
     const WATCHED_VARIABLES: [&str; 2] = ["MLXCEL_IREE_SOURCE", "MLXCEL_NO_CUDA"];
-    const SHIM: [&str; 12] = [
+    const SHIM: [&str; 13] = [
         "call.c",
         "device.c",
         "error.c",
@@ -42,6 +42,7 @@ mod native {
         "profile.c",
         "recording.c",
         "records.c",
+        "replay.c",
         "tensor.c",
         "thread.c",
         "waits.c",
@@ -91,7 +92,7 @@ mod native {
             definitions.extend(of_target()?);
         }
         project.build("mlxcel_iree", &definitions, cuda.as_deref(), &archives)?;
-        compile_shim(&folder.join("native"), &source, &archives);
+        compile_shim(&folder.join("native"), &source, &archives, cuda.as_deref());
         link(&archives);
         Ok(())
     }
@@ -294,7 +295,7 @@ mod native {
     }
 
     /// Compiles the C shim.
-    fn compile_shim(project: &Path, source: &Path, archives: &Path) {
+    fn compile_shim(project: &Path, source: &Path, archives: &Path, cuda: Option<&Path>) {
         let includes = [
             source.join("runtime/src"),
             source.join("third_party/flatcc/include"),
@@ -315,6 +316,9 @@ mod native {
         // The definitions of IREE's own targets, on which the layout of structures in its headers depends.
         shim.define("NDEBUG", None).define("IREE_THREADING_ENABLE", "1");
         shim.define("IREE_ALLOCATOR_SYSTEM_CTL", "iree_allocator_libc_ctl");
+        if let Some(cuda) = cuda {
+            shim.define("MLXCEL_CUDA", None).flag("-isystem").flag(cuda.join("include"));
+        }
         shim.compile("mlxcel_shim");
     }
 

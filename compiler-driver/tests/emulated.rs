@@ -39,7 +39,7 @@ fn driver() -> PathBuf {
 }
 
 /// Returns a command whose process finds the emulator where NVIDIA's driver would be.
-fn on_emulator(program: PathBuf) -> Command {
+pub(crate) fn on_emulator(program: PathBuf) -> Command {
     let mut command = Command::new(program);
     command.env("LD_LIBRARY_PATH", driver());
     command
@@ -112,7 +112,7 @@ fn a_kernel_for_gpus_computes_what_jax_computes() {
 }
 
 /// Returns the request for a fixture in `f32` on a GPU, which the test and its child process share.
-fn for_gpu(fixture: &Fixture) -> Request {
+pub(crate) fn for_gpu(fixture: &Fixture) -> Request {
     Request {
         precision: Precision::Float(Float::F32),
         chunk: Some(32),

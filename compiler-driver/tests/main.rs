@@ -16,6 +16,7 @@ mod cli;
 mod demo;
 mod documents;
 mod emulated;
+mod emulated_calls;
 mod encoders;
 mod exact;
 mod gguf_tokenizers;

@@ -15,6 +15,6 @@ pub struct Global {
 pub(crate) enum Init {
     /// A parameter that the runtime provides, which never changes.
     Parameter { scope: String, key: String },
-    /// Zeros, which functions overwrite.
-    Zeros,
+    /// A number everywhere, which functions overwrite.
+    Splat(usize),
 }

@@ -6,6 +6,7 @@
 //! Errors surface once. A graph keeps the first op with wrong operands, and its scope. The result of that op is poisoned, and
 //! so is everything computed from it. [`Graph::finish`] returns the error.
 
+mod arguments;
 mod carried;
 mod in_place;
 
@@ -18,7 +19,7 @@ use safetensors::Dtype;
 
 use crate::{
     error::Error,
-    types::{DYNAMIC, HostType, TensorType, ValueType},
+    types::{TensorType, ValueType},
 };
 
 /// A value in a [`Graph`]: a handle that is cheap to copy and has no meaning in another graph.
@@ -49,7 +50,7 @@ pub(crate) struct Op {
 
 impl Op {
     /// Adds the values that it takes, those of its regions included.
-    fn collect_operands(&self, operands: &mut HashSet<Tensor>) {
+    pub(crate) fn collect_operands(&self, operands: &mut HashSet<Tensor>) {
         operands.extend(&self.operands);
         for region in &self.regions {
             operands.extend(&region.results);
@@ -151,52 +152,6 @@ impl Graph {
             in_place: 0,
             copies: HashMap::new(),
         }
-    }
-
-    /// Adds a tensor argument to the function.
-    pub fn argument(&mut self, dtype: Dtype, shape: &[usize]) -> Tensor {
-        let argument = self.value(TensorType::new(dtype, shape));
-        self.regions[0].arguments.push(argument);
-        self.note_argument(argument);
-        argument
-    }
-
-    /// Adds a tensor argument that the function overwrites, `[…, shape]`. Its first dimension is known when the function runs.
-    pub(crate) fn overwritten_argument(&mut self, dtype: Dtype, shape: &[usize]) -> Tensor {
-        let argument = self.argument(dtype, &[&[DYNAMIC], shape].concat());
-        // The caller passes the tensor on, so that it is written in place.
-        self.set_argument_attribute("iree.abi.consume");
-        let zero = self.host_constant(0);
-        let index = vec![ValueType::Host(HostType::Index)];
-        let extent = self.op_with_regions("tensor.dim", &[argument, zero], vec![], vec![], index)[0];
-        self.extents.insert(argument.index(), HostIndex(extent));
-        argument
-    }
-
-    /// Gives the last argument an attribute.
-    pub(crate) fn set_argument_attribute(&mut self, attribute: &str) {
-        let last = self.regions[0].arguments.len().saturating_sub(1);
-        self.argument_attributes.insert(last, format!("{{{attribute}}}"));
-    }
-
-    /// Returns the first dimension of a tensor, if it is dynamic.
-    pub(crate) fn extent(&self, tensor: Tensor) -> Option<HostIndex> {
-        self.extents.get(&tensor.index()).copied()
-    }
-
-    /// Remembers that `tensor` has the first dimension of `like`.
-    pub(crate) fn set_extent(&mut self, tensor: Tensor, like: Tensor) {
-        if let Some(extent) = self.extent(like) {
-            self.extents.insert(tensor.index(), extent);
-        }
-    }
-
-    /// Adds an argument that is an `i32` on the host.
-    pub fn host_argument(&mut self) -> HostIndex {
-        let argument = self.value(ValueType::Host(HostType::I32));
-        self.regions[0].arguments.push(argument);
-        let index = ValueType::Host(HostType::Index);
-        HostIndex(self.op_with_regions("arith.index_cast", &[argument], vec![], vec![], vec![index])[0])
     }
 
     /// Names the part of the model that `body` builds; nested scopes join with dots.
@@ -343,6 +298,15 @@ impl Graph {
         const LATEST: usize = 64;
         let latest = self.regions.iter().rev().flat_map(|region| region.ops.iter().rev().take(LATEST));
         latest.into_iter().find(|op| op.results.contains(&value))
+    }
+
+    /// Returns whether a value is the result of a kernel, in its shape or another.
+    pub(crate) fn is_made_by_kernel(&self, value: Tensor) -> bool {
+        match self.producer(value) {
+            Some(op) if op.name == "stablehlo.reshape" => self.is_made_by_kernel(op.operands[0]),
+            Some(op) => op.kernel.is_some(),
+            None => false,
+        }
     }
 
     /// Notes that the last op calls the kernel with this symbol.

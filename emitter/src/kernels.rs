@@ -20,6 +20,8 @@ mod chain;
 mod compensate;
 mod constant;
 mod cuda_attention;
+mod cuda_matmul;
+mod embed;
 mod executable;
 mod gather;
 mod groups;
@@ -36,6 +38,7 @@ mod quantize;
 mod quantize_weights;
 mod rotation;
 mod route;
+mod stage;
 #[cfg(test)]
 mod stated;
 mod vector_product;
@@ -51,19 +54,28 @@ pub(crate) use best::{BestToken, BestTokens};
 pub(crate) use chain::{Chain, LINK_WORDS, Link, Place};
 pub(crate) use compensate::{CompensateHalves, CompensateSuperblocks, FactorMoments, FactoredWeights};
 pub use constant::KernelConstant;
-pub(crate) use cuda_attention::{CudaAttention, CudaAttentionCombine, CudaAttentionShape, CudaPageTable};
+pub(crate) use cuda_attention::{
+    CudaAppend, CudaDecodeAttention, CudaHeadNorm, CudaPrefillAttention, CudaRope, OverwrittenWithCounters,
+    has_gpu_attention,
+};
+pub(crate) use cuda_matmul::{CudaMatmul, CudaMatmulSum, CudaMatrix, Tiles};
+pub(crate) use embed::Embed;
 pub(crate) use executable::{CPU_CONTAINER, Call, Executable, Grid};
 pub(crate) use gather::{GatherGroups, GatherPanels, GatherRows, PanelTable};
 pub use isa::Isa;
 pub use linked::{LinkedFunction, LinkedKernels};
 pub(crate) use matmul::{Matmul, MatmulExperts, MatmulOperands};
-pub(crate) use matvec::{MAX_MATRICES, Matvec, MatvecMatrix, MatvecWeights};
+pub(crate) use matvec::{
+    MAX_MATRICES, Matvec, MatvecActivation, MatvecBias, MatvecGate, MatvecMatrix, MatvecProducts, MatvecRow,
+    MatvecWeights,
+};
 pub(crate) use norm::{AddNorm, NormRows, NormSizes, NormWeights};
 pub use object::{Object, objects};
 pub(crate) use quantize::{QuantizeGroups, QuantizeRows, QuantizedResults};
 pub(crate) use quantize_weights::{QuantizeHalves, QuantizeSuperblocks, WeightRows};
 pub(crate) use rotation::Rotations;
 pub(crate) use route::Route;
+pub(crate) use stage::{Copy, CudaRotation, Stage};
 #[cfg(test)]
 pub(crate) use stated::stated_constant;
 pub(crate) use vector_product::{LANES, ProductOfColumns, ProductOfRows};

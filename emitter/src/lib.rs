@@ -23,6 +23,7 @@ mod plan;
 mod pools;
 mod program;
 mod replay;
+mod scratch;
 mod signature;
 mod transformer;
 mod types;

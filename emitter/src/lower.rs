@@ -70,10 +70,10 @@ fn lower_global<'c>(context: &'c Context, global: &Global) -> Result<Operation<'
     ];
     let initial = match &global.init {
         Init::Parameter { scope, key } => format!("#flow.parameter.named<{scope:?}::{key:?}> : {ty}"),
-        Init::Zeros => {
+        Init::Splat(number) => {
             attributes.push(("is_mutable", Attribute::unit(context)));
-            let zero = if is_float(ty.dtype) { "0.0" } else { "0" };
-            format!("dense<{zero}> : {ty}")
+            let point = if is_float(ty.dtype) { ".0" } else { "" };
+            format!("dense<{number}{point}> : {ty}")
         }
     };
     attributes.push(("initial_value", parse_attribute(context, OP, &initial)?));

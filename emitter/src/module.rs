@@ -45,7 +45,14 @@ impl Module {
 
     /// Returns the mutable global `name`, and declares it on first use. Its initial value is zero.
     pub fn state(&mut self, name: &str, ty: TensorType) -> Global {
-        self.global(Global { symbol: name.to_owned(), ty, init: Init::Zeros })
+        self.global(Global { symbol: name.to_owned(), ty, init: Init::Splat(0) })
+    }
+
+    /// Returns the mutable global `name`, and declares it on first use. Its initial value is `number` everywhere.
+    ///
+    /// iree-compile 3.13 takes globals of one type and value that one op's results are stored in for one.
+    pub(crate) fn scratch(&mut self, name: &str, ty: TensorType, number: usize) -> Global {
+        self.global(Global { symbol: name.to_owned(), ty, init: Init::Splat(number) })
     }
 
     fn global(&mut self, global: Global) -> Global {

@@ -27,6 +27,7 @@ mod tests;
 mod window;
 
 pub use convolution::{Convolution, ConvolutionDimensions};
+pub(crate) use dispatch::{overwritten_operands, set_places};
 pub use dot::DotDimensions;
 pub use fft::Fft;
 pub use gather::{GatherDimensions, ScatterDimensions};

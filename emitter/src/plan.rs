@@ -9,7 +9,11 @@ use mlxcel_artifacts::{
 use mlxcel_models::{Block, FeedForward, Head, ModelConfig};
 use safetensors::Dtype;
 
-use crate::{error::Error, kernels::Isa, pools::pools};
+use crate::{
+    error::Error,
+    kernels::{Isa, has_gpu_attention},
+    pools::pools,
+};
 
 /// Rows of steps with kernels, which skip the padding: a decode step, some, a chunk of a prompt, and a long prompt, for which
 /// weights are read less often.
@@ -17,6 +21,9 @@ const STEPS_WITH_KERNELS: [usize; 4] = [1, 16, 128, 512];
 
 /// Rows and sequences of generated steps: decode steps, and chunks of a prompt. Each takes seconds to compile.
 const GENERATED_STEPS: [(usize, usize); 4] = [(1, 1), (8, 8), (32, 1), (256, 1)];
+
+/// Those of steps on GPUs whose attention is kernels'. Products of more rows read weights less often.
+const GPU_STEPS: [(usize, usize); 5] = [(1, 1), (8, 8), (32, 1), (128, 1), (512, 1)];
 
 /// Rows of calls of an encoder. The last one holds the whole context.
 const EMBEDS: [usize; 3] = [32, 128, 512];
@@ -46,7 +53,7 @@ pub struct Numerics {
     pub products: Products,
     /// Whether it cannot load 16-bit floats. Then two are loaded as one 32-bit word and widened to `f32` by integer operations.
     pub floats_as_bits: bool,
-    /// The instruction set of a GPU's kernels, which are for decode steps. Other code is generated.
+    /// The instruction set of a GPU's kernels. What they are not for is generated.
     pub gpu: Option<Isa>,
 }
 
@@ -98,6 +105,8 @@ pub struct Plan {
     pub chunk: Option<usize>,
     /// What fits in each kind of call, ascending by rows.
     pub calls: Vec<CallSizes>,
+    /// Whether kernels of GPUs are for the attention of every layer.
+    pub gpu_attention: bool,
     /// Whether kernels for CPUs share dispatches in steps of few rows. Otherwise a profile shows each of them.
     pub chains: bool,
     /// Elements of a weight that are packed at a time. If absent, the target decides how many there are.
@@ -123,6 +132,7 @@ impl Plan {
             context,
             chunk: None,
             calls: Vec::new(),
+            gpu_attention: model.blocks.iter().all(|block| has_gpu_attention(&block.attention.layer)),
             chains: true,
             pack_elements: None,
         };
@@ -135,9 +145,11 @@ impl Plan {
         let has_kernels = numerics.cpu_isa().is_some();
         let ragged = |rows: usize| {
             let sequences = rows.min(MAX_SEQUENCES);
-            CallSizes { rows, sequences, selected: sequences, uniform: false }
+            CallSizes { rows, sequences, selected: sequences, uniform: false, in_place: false }
         };
-        let uniform = |(rows, sequences)| CallSizes { rows, sequences, selected: sequences, uniform: true };
+        let in_place = numerics.gpu.is_some() && self.gpu_attention && self.task == Task::Generate;
+        let uniform =
+            |(rows, sequences)| CallSizes { rows, sequences, selected: sequences, uniform: true, in_place };
         let chunk = self.chunk.map(|chunk| chunk.max(2));
         let calls: Vec<_> = match (self.task, has_kernels) {
             (Task::Generate, true) => match chunk {
@@ -146,6 +158,7 @@ impl Plan {
             },
             (Task::Generate, false) => match chunk {
                 Some(chunk) => [(1, 1), (chunk, 1)].map(uniform).to_vec(),
+                None if in_place => GPU_STEPS.map(uniform).to_vec(),
                 None => GENERATED_STEPS.map(uniform).to_vec(),
             },
             (Task::Embed, _) => {
@@ -233,7 +246,7 @@ impl Plan {
         }
         let ascending = self.calls.windows(2).all(|pair| pair[0].rows < pair[1].rows);
         let fits = |sizes: &CallSizes| {
-            let &CallSizes { rows, sequences, selected, uniform } = sizes;
+            let &CallSizes { rows, sequences, selected, uniform, in_place: _ } = sizes;
             let divides = !uniform || rows.is_multiple_of(sequences.max(1));
             (1..=rows).contains(&sequences) && (1..=rows).contains(&selected) && divides
         };
@@ -329,7 +342,7 @@ mod tests {
         assert_eq!(refused(|plan| plan.context = 0), format!("context is 0, {context}"));
         assert_eq!(refused(|plan| plan.context = 131_073), format!("context is 131073, {context}"));
         let calls = "but ascending ones with at least 1 rows of a sequence are needed\nhint: let Plan::new choose them";
-        let one = CallSizes { rows: 1, sequences: 1, selected: 1, uniform: true };
+        let one = CallSizes { rows: 1, sequences: 1, selected: 1, uniform: true, in_place: false };
         let cases: [(Vec<CallSizes>, &str); 5] = [
             (vec![], "[]"),
             (vec![one, one], "[(1, 1), (1, 1)]"),

@@ -5,6 +5,7 @@ mod block;
 mod calibration;
 mod entry;
 mod head;
+mod stage;
 mod step_bytes;
 
 use std::collections::BTreeSet;

@@ -1,5 +1,17 @@
 #include "iree/modules/hal/types.h"
 #include "internal.h"
+#include "replay.h"
+
+// What is kept of a call that launches the same kernels at every invocation.
+typedef struct replayed_t {
+  bool allowed;
+  // The first invocation prepares what later ones find.
+  size_t invocations;
+  // NULL before the kernels are known, and if they cannot be.
+  shim_replay_t* kernels;
+  // The results, which kernels write in place.
+  iree_vm_list_t* outputs;
+} replayed_t;
 
 struct shim_call_t {
   // Outlives the call.
@@ -9,6 +21,7 @@ struct shim_call_t {
   iree_vm_function_t function;
   iree_vm_list_t* inputs;
   iree_vm_list_t* outputs;
+  replayed_t replayed;
   size_t input_count;
   // Owned by `inputs`; NULL for an i32 that is passed by value, and for a tensor that the caller passes.
   iree_hal_buffer_t* buffers[];
@@ -37,12 +50,8 @@ static iree_status_t shim_call_add_input(shim_call_t* call, const shim_argument_
   iree_device_size_t size = 0;
   IREE_RETURN_IF_ERROR(shim_type_size(type, dims, &size));
 
-  iree_hal_buffer_params_t params = {
-      .type = IREE_HAL_MEMORY_TYPE_HOST_LOCAL | IREE_HAL_MEMORY_TYPE_DEVICE_VISIBLE,
-      .usage = IREE_HAL_BUFFER_USAGE_DEFAULT | IREE_HAL_BUFFER_USAGE_MAPPING,
-  };
   iree_hal_buffer_t* buffer = NULL;
-  IREE_RETURN_IF_ERROR(shim_allocate_buffer(call->owner, params, size, &buffer));
+  IREE_RETURN_IF_ERROR(shim_allocate_buffer(call->owner, shim_host_memory(), size, &buffer));
   iree_hal_buffer_view_t* view = NULL;
   iree_status_t status =
       iree_hal_buffer_view_create(buffer, type->rank, dims, element_type, IREE_HAL_ENCODING_TYPE_DENSE_ROW_MAJOR,
@@ -72,7 +81,7 @@ static iree_status_t shim_call_find_function(shim_call_t* call, iree_string_view
 }
 
 shim_error_t* shim_call_create(shim_module_t* module, shim_string_t name, const shim_argument_t* arguments,
-                                   size_t argument_count, shim_call_t** out_call) {
+                                   size_t argument_count, int in_place, shim_call_t** out_call) {
   *out_call = NULL;
   iree_allocator_t allocator = shim_allocator();
   shim_call_t* call = NULL;
@@ -86,6 +95,7 @@ shim_error_t* shim_call_create(shim_module_t* module, shim_string_t name, const 
     iree_hal_device_retain(call->device);
     call->context = module->context;
     iree_vm_context_retain(call->context);
+    call->replayed.allowed = in_place != 0;
     status = shim_call_find_function(call, shim_string_view(name));
   }
   if (iree_status_is_ok(status)) {
@@ -109,36 +119,84 @@ size_t shim_call_input_size(const shim_call_t* call, size_t input) {
   return call->buffers[input] ? (size_t)iree_hal_buffer_byte_length(call->buffers[input]) : 0;
 }
 
+// Forgets the kernels of a call.
+static void shim_call_forget(shim_call_t* call) {
+  shim_replay_free(call->replayed.kernels);
+  call->replayed.kernels = NULL;
+  iree_vm_list_release(call->replayed.outputs);
+  call->replayed.outputs = NULL;
+}
+
+// Takes an input over. What was another tensor at the last invocation makes the kernels unknown.
+static iree_status_t shim_call_set_input(shim_call_t* call, size_t i, const shim_input_t* input,
+                                           iree_device_size_t* written) {
+  if (input->tensor) {
+    iree_hal_buffer_view_t* view = shim_tensor_view(input->tensor);
+    iree_vm_ref_t before = iree_vm_ref_null();
+    iree_vm_list_get_ref_assign(call->inputs, i, &before);
+    if (before.ptr != (void*)view) shim_call_forget(call);
+    iree_vm_ref_t ref = iree_hal_buffer_view_retain_ref(view);
+    iree_status_t status = iree_vm_list_set_ref_move(call->inputs, i, &ref);
+    iree_vm_ref_release(&ref);
+    return status;
+  }
+  if (!call->buffers[i]) {
+    call->replayed.allowed = false;
+    iree_vm_value_t value = iree_vm_value_make_i32(*(const int32_t*)input->data);
+    return iree_vm_list_set_value(call->inputs, i, &value);
+  }
+  const iree_device_size_t size = iree_hal_buffer_byte_length(call->buffers[i]);
+  *written += size;
+  return iree_hal_device_transfer_h2d(call->device, input->data, call->buffers[i], 0, size,
+                                      IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout());
+}
+
+// Copies references to the values of a list.
+static iree_status_t shim_list_copy(iree_vm_list_t* from, iree_vm_list_t* to) {
+  IREE_RETURN_IF_ERROR(iree_vm_list_resize(to, 0));
+  for (iree_host_size_t i = 0; i < iree_vm_list_size(from); ++i) {
+    // Not retained: whatever it had before would be released.
+    iree_vm_ref_t ref = iree_vm_ref_null();
+    IREE_RETURN_IF_ERROR(iree_vm_list_get_ref_assign(from, i, &ref));
+    IREE_RETURN_IF_ERROR(iree_vm_list_push_ref_retain(to, &ref));
+  }
+  return iree_ok_status();
+}
+
+// Runs the function, and notes its kernels if later invocations can replay them.
+static iree_status_t shim_call_run(shim_call_t* call) {
+  replayed_t* replayed = &call->replayed;
+  if (replayed->kernels && !call->owner->recording) {
+    IREE_RETURN_IF_ERROR(shim_replay_run(replayed->kernels));
+    return shim_list_copy(replayed->outputs, call->outputs);
+  }
+  const bool notes = replayed->allowed && !call->owner->recording && replayed->invocations == 1 && shim_replay_begin();
+  iree_status_t status = iree_vm_invoke(call->context, call->function, IREE_VM_INVOCATION_FLAG_NONE, /*policy=*/NULL,
+                                        call->inputs, call->outputs, shim_allocator());
+  if (replayed->invocations < 2) ++replayed->invocations;
+  if (!notes) return status;
+  replayed->kernels = shim_replay_end();
+  if (replayed->kernels && iree_status_is_ok(status)) {
+    status = iree_vm_list_create(iree_vm_make_undefined_type_def(), 4, shim_allocator(), &replayed->outputs);
+    if (iree_status_is_ok(status)) status = shim_list_copy(call->outputs, replayed->outputs);
+  }
+  if (!iree_status_is_ok(status)) shim_call_forget(call);
+  return status;
+}
+
 shim_error_t* shim_call_invoke(shim_call_t* call, const shim_input_t* inputs) {
   const int64_t start = shim_recorded_now(call->owner);
   iree_device_size_t written = 0;
   // Dropped first, so that this invocation can use their memory.
   iree_status_t status = iree_vm_list_resize(call->outputs, 0);
-  for (size_t i = 0; iree_status_is_ok(status) && i < call->input_count; ++i) {
-    if (inputs[i].tensor) {
-      iree_vm_ref_t ref = iree_hal_buffer_view_retain_ref(shim_tensor_view(inputs[i].tensor));
-      status = iree_vm_list_set_ref_move(call->inputs, i, &ref);
-      iree_vm_ref_release(&ref);
-      continue;
-    }
-    if (!call->buffers[i]) {
-      iree_vm_value_t value = iree_vm_value_make_i32(*(const int32_t*)inputs[i].data);
-      status = iree_vm_list_set_value(call->inputs, i, &value);
-      continue;
-    }
-    status = iree_hal_device_transfer_h2d(call->device, inputs[i].data, call->buffers[i], 0,
-                                          iree_hal_buffer_byte_length(call->buffers[i]),
-                                          IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout());
-    written += iree_hal_buffer_byte_length(call->buffers[i]);
+  for (size_t i = 0; i < call->input_count && iree_status_is_ok(status); ++i) {
+    status = shim_call_set_input(call, i, &inputs[i], &written);
   }
   if (written) shim_record(call->owner, MLXCEL_EVENT_INPUTS, start, written);
-  if (iree_status_is_ok(status)) {
-    status = iree_vm_invoke(call->context, call->function, IREE_VM_INVOCATION_FLAG_NONE, /*policy=*/NULL,
-                            call->inputs, call->outputs, shim_allocator());
-  }
-  // Tensors that were passed are not kept: the caller may replace them by results.
+  if (iree_status_is_ok(status)) status = shim_call_run(call);
+  // Tensors that were passed are not kept: the caller may replace them by results. Those of kernels that are replayed stay.
   for (size_t i = 0; i < call->input_count; ++i) {
-    if (!inputs[i].tensor) continue;
+    if (!inputs[i].tensor || call->replayed.kernels) continue;
     iree_vm_ref_t none = iree_vm_ref_null();
     iree_status_t cleared = iree_vm_list_set_ref_retain(call->inputs, i, &none);
     status = iree_status_join(status, cleared);
@@ -165,6 +223,7 @@ shim_error_t* shim_call_take_output(shim_call_t* call, shim_tensor_t** out_tenso
 
 void shim_call_free(shim_call_t* call) {
   if (!call) return;
+  shim_call_forget(call);
   iree_vm_list_release(call->outputs);
   iree_vm_list_release(call->inputs);
   iree_vm_context_release(call->context);

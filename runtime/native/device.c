@@ -7,6 +7,9 @@
 #include "iree/async/frontier_tracker.h"
 #include "iree/async/util/proactor_pool.h"
 #include "iree/base/threading/numa.h"
+#ifdef MLXCEL_CUDA
+#include "iree/hal/drivers/cuda/api.h"
+#endif
 #include "iree/hal/drivers/init.h"
 #include "iree/hal/drivers/local_task/task_driver.h"
 #include "iree/hal/local/executable_plugin_manager.h"
@@ -99,9 +102,27 @@ static iree_status_t shim_task_driver_create(size_t threads, shim_workers_t* wor
   return status;
 }
 
+#ifdef MLXCEL_CUDA
+// Creates the driver cuda, whose pools keep their memory. By default they give it back whenever the device is idle, that
+// is, after every step, and the next step gets it from the operating system.
+static iree_status_t shim_cuda_driver_create(iree_hal_driver_t** out_driver) {
+  iree_hal_cuda_driver_options_t options;
+  iree_hal_cuda_driver_options_initialize(&options);
+  iree_hal_cuda_device_params_t params;
+  iree_hal_cuda_device_params_initialize(&params);
+  params.command_buffer_mode = IREE_HAL_CUDA_COMMAND_BUFFER_MODE_STREAM;
+  params.memory_pools.device_local.release_threshold = UINT64_MAX;
+  params.memory_pools.other.release_threshold = UINT64_MAX;
+  return iree_hal_cuda_driver_create(IREE_SV("cuda"), &options, &params, shim_allocator(), out_driver);
+}
+#endif
+
 // Creates a driver by name through IREE's registry.
 static iree_status_t shim_registry_driver_create(iree_string_view_t name, iree_hal_driver_t** out_driver) {
   iree_allocator_t allocator = shim_allocator();
+#ifdef MLXCEL_CUDA
+  if (iree_string_view_equal(name, IREE_SV("cuda"))) return shim_cuda_driver_create(out_driver);
+#endif
   iree_hal_driver_registry_t* registry = NULL;
   IREE_RETURN_IF_ERROR(iree_hal_driver_registry_allocate(allocator, &registry));
   iree_status_t status = iree_hal_register_all_available_drivers(registry);

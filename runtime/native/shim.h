@@ -56,6 +56,14 @@ typedef enum shim_dtype_t {
   MLXCEL_DTYPE_F8_E8M0FNU = 15,
 } shim_dtype_t;
 
+// The memory that a tensor lies in.
+typedef enum shim_memory_t {
+  // The device's own.
+  MLXCEL_MEMORY_DEVICE = 0,
+  // The host's, which the device reads and writes over the bus.
+  MLXCEL_MEMORY_HOST = 1,
+} shim_memory_t;
+
 typedef struct shim_type_t {
   // An shim_dtype_t.
   uint32_t dtype;
@@ -171,8 +179,11 @@ shim_error_t* shim_module_load(shim_device_t* device, const uint8_t* vmfb, size_
 void shim_module_free(shim_module_t* module);
 
 // Finds the function `name` ("module.function") and allocates inputs for what is copied. The module must outlive the call.
+//
+// If `in_place` is not 0, the function returns tensors that it is given, and what it does depends on the contents of its
+// inputs in kernels alone: then kernels that one invocation launches may be launched again in place of the next ones.
 shim_error_t* shim_call_create(shim_module_t* module, shim_string_t name, const shim_argument_t* arguments,
-                                   size_t argument_count, shim_call_t** out_call);
+                                   size_t argument_count, int in_place, shim_call_t** out_call);
 // Returns the size in bytes of an input that is copied.
 size_t shim_call_input_size(const shim_call_t* call, size_t input);
 // Copies inputs on the host to the device, runs the function and waits for it. Drops results of the last invocation that
@@ -184,9 +195,12 @@ size_t shim_call_output_count(const shim_call_t* call);
 shim_error_t* shim_call_take_output(shim_call_t* call, shim_tensor_t** out_tensor);
 void shim_call_free(shim_call_t* call);
 
-// Allocates a tensor in the device's memory; its bytes are zeros if `zeros` is not 0, and not determined otherwise.
-shim_error_t* shim_tensor_create(shim_device_t* device, const shim_type_t* type, int zeros,
+// Allocates a tensor in one of a device's memories (an shim_memory_t); its bytes are zeros if `zeros` is not 0, and not
+// determined otherwise.
+shim_error_t* shim_tensor_create(shim_device_t* device, const shim_type_t* type, uint32_t memory, int zeros,
                                      shim_tensor_t** out_tensor);
+// Makes a tensor of the first element of the first dimension, which shares the memory.
+shim_error_t* shim_tensor_first(shim_tensor_t* tensor, shim_tensor_t** out_first);
 // Returns an shim_dtype_t.
 uint32_t shim_tensor_dtype(const shim_tensor_t* tensor);
 size_t shim_tensor_rank(const shim_tensor_t* tensor);

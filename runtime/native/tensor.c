@@ -52,7 +52,14 @@ static iree_status_t shim_fill_zeros(iree_hal_device_t* device, iree_hal_buffer_
   return status;
 }
 
-shim_error_t* shim_tensor_create(shim_device_t* device, const shim_type_t* type, int zeros,
+iree_hal_buffer_params_t shim_host_memory(void) {
+  return (iree_hal_buffer_params_t){
+      .type = IREE_HAL_MEMORY_TYPE_HOST_LOCAL | IREE_HAL_MEMORY_TYPE_DEVICE_VISIBLE,
+      .usage = IREE_HAL_BUFFER_USAGE_DEFAULT | IREE_HAL_BUFFER_USAGE_MAPPING,
+  };
+}
+
+shim_error_t* shim_tensor_create(shim_device_t* device, const shim_type_t* type, uint32_t memory, int zeros,
                                      shim_tensor_t** out_tensor) {
   *out_tensor = NULL;
   iree_hal_dim_t dims[MLXCEL_MAX_RANK];
@@ -62,6 +69,7 @@ shim_error_t* shim_tensor_create(shim_device_t* device, const shim_type_t* type,
       .type = IREE_HAL_MEMORY_TYPE_DEVICE_LOCAL,
       .usage = IREE_HAL_BUFFER_USAGE_DEFAULT,
   };
+  if (memory == MLXCEL_MEMORY_HOST) params = shim_host_memory();
   iree_hal_buffer_t* buffer = NULL;
   if (iree_status_is_ok(status)) {
     status = shim_allocate_buffer(device, params, size, &buffer);
@@ -124,6 +132,26 @@ shim_error_t* shim_tensor_write(shim_device_t* device, shim_tensor_t* tensor, co
       device->device, source, iree_hal_buffer_view_buffer(shim_tensor_view(tensor)), 0, length,
       IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout());
   shim_record(device, MLXCEL_EVENT_WRITE, start, length);
+  return shim_error_from_status(status);
+}
+
+shim_error_t* shim_tensor_first(shim_tensor_t* tensor, shim_tensor_t** out_first) {
+  *out_first = NULL;
+  iree_hal_buffer_view_t* view = shim_tensor_view(tensor);
+  iree_hal_dim_t dims[MLXCEL_MAX_RANK];
+  const iree_host_size_t rank = iree_hal_buffer_view_shape_rank(view);
+  iree_status_t status = iree_ok_status();
+  if (rank == 0 || rank > MLXCEL_MAX_RANK || iree_hal_buffer_view_shape_dim(view, 0) == 0) {
+    status = iree_make_status(IREE_STATUS_INVALID_ARGUMENT, "the tensor has no first element");
+  }
+  if (iree_status_is_ok(status)) {
+    memcpy(dims, iree_hal_buffer_view_shape_dims(view), rank * sizeof(dims[0]));
+    dims[0] = 1;
+    status = iree_hal_buffer_view_create(iree_hal_buffer_view_buffer(view), rank, dims,
+                                         iree_hal_buffer_view_element_type(view),
+                                         iree_hal_buffer_view_encoding_type(view), shim_allocator(),
+                                         (iree_hal_buffer_view_t**)out_first);
+  }
   return shim_error_from_status(status);
 }
 

@@ -83,7 +83,8 @@ impl ScriptedModel {
         vocab: usize,
         script: impl Fn(&[u32]) -> Vec<f32> + Send + 'static,
     ) -> Self {
-        let size = |rows| CallSizes { rows, sequences: rows, selected: rows, uniform: false };
+        let size =
+            |rows| CallSizes { rows, sequences: rows, selected: rows, uniform: false, in_place: false };
         let limits = ModelLimits {
             model: Digest::of(b"scripted"),
             context,

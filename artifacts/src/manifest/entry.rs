@@ -130,9 +130,12 @@ pub enum ArgumentKind {
     Selected,
     /// How many of the selected rows are wanted, `[1]`.
     SelectedCount,
-    /// The logits of a step, `[rows, vocab]`.
+    /// The logits of a step, `[rows, vocab]`. A call in place writes its own here, `[selected, vocab]`.
     Logits,
-    /// A tensor of the cache, `[pages, …]`. The call overwrites it.
+    /// Where a call in place writes [`ResultKind::NextToken`], `[selected]`: memory that the host reads too.
+    NextToken,
+    /// A tensor of the cache, `[pages, …]`. The call overwrites it. A call in place takes its first page, `[1, …]`, and reaches
+    /// the others from there.
     Cache {
         /// The pool's index.
         pool: usize,
@@ -272,8 +275,8 @@ impl Role {
     /// Returns the arguments that an entry in this role has.
     pub(crate) fn arguments(self, pools: &[Pool]) -> Vec<ArgumentKind> {
         use ArgumentKind::{
-            Begins, Cache, End, FirstPages, Lengths, Logits, Pages, Positions, Rows, Selected, SelectedCount,
-            Slots, Starts, Tokens,
+            Begins, Cache, End, FirstPages, Lengths, Logits, NextToken, Pages, Positions, Rows, Selected,
+            SelectedCount, Slots, Starts, Tokens,
         };
         let tables = |uniform: bool| {
             pools.iter().enumerate().flat_map(move |(pool, spec)| {
@@ -287,6 +290,7 @@ impl Role {
             .enumerate()
             .flat_map(|(pool, spec)| (0..spec.parts.len()).map(move |part| Cache { pool, part }));
         let (own, tail): (&[_], &[_]) = match self {
+            Self::Step(sizes) if sizes.in_place => (&[Tokens, Positions], &[Selected, NextToken, Logits]),
             Self::Step(sizes) if sizes.uniform => (&[Tokens, Positions, End], &[Selected]),
             Self::Step(_) => (&[Tokens, Positions, Begins, Starts, Rows], &[Selected, SelectedCount]),
             Self::Embed(sizes) if sizes.uniform => return vec![Tokens, Positions, Lengths],
@@ -309,6 +313,7 @@ impl Role {
             .enumerate()
             .flat_map(|(pool, spec)| (0..spec.parts.len()).map(move |part| ResultKind::Cache { pool, part }));
         match self {
+            Self::Step(sizes) if sizes.in_place => logits.to_vec(),
             Self::Step(_) => logits.into_iter().chain(cache).collect(),
             Self::Prefill { .. } | Self::Decode { .. } => logits.to_vec(),
             Self::Best { .. } => vec![ResultKind::BestTokens, ResultKind::BestLogits, ResultKind::LogSumExp],
@@ -348,7 +353,7 @@ impl ArgumentSpec {
                 _ => None,
             };
         };
-        let CallSizes { rows, sequences, selected, uniform: _ } = sizes;
+        let CallSizes { rows, sequences, selected, uniform: _, in_place } = sizes;
         match kind {
             ArgumentKind::Tokens | ArgumentKind::Positions | ArgumentKind::Slots { .. } => spec(&[rows]),
             ArgumentKind::Begins => spec(&[sequences.checked_add(1)?]),
@@ -360,14 +365,15 @@ impl ArgumentSpec {
                 (_, pool) => spec(&[sequences, pool?.table_pages(context, sizes)]),
             },
             ArgumentKind::Rows | ArgumentKind::SelectedCount => spec(&[1]),
-            ArgumentKind::Selected => spec(&[selected]),
+            ArgumentKind::Selected | ArgumentKind::NextToken => spec(&[selected]),
             ArgumentKind::End => spec(&[]),
-            ArgumentKind::Logits
-            | ArgumentKind::Input
-            | ArgumentKind::State { .. }
-            | ArgumentKind::Storage { .. } => None,
+            ArgumentKind::Logits => {
+                Some(Self { name: None, kind, dtype: Dtype::F32, shape: vec![selected, width] })
+            }
+            ArgumentKind::Input | ArgumentKind::State { .. } | ArgumentKind::Storage { .. } => None,
             ArgumentKind::Cache { pool, part } => {
-                let (dtype, shape) = cache_tensor(pools, pool, part)?;
+                let (dtype, mut shape) = cache_tensor(pools, pool, part)?;
+                shape[0] = usize::from(in_place);
                 Some(Self { name: None, kind, dtype, shape })
             }
         }
@@ -426,6 +432,7 @@ impl fmt::Display for ArgumentKind {
             Self::Selected => "selected",
             Self::SelectedCount => "selected_count",
             Self::Logits => "logits",
+            Self::NextToken => "next_token",
             Self::Cache { pool, part } => return write!(f, "cache {pool}.{part}"),
             Self::Lengths => "lengths",
             Self::End => "end",

@@ -34,7 +34,8 @@ use program::{BundleKind, Golden, ProgramSpec};
 /// 4. Packed weights may be rounded by a text: `calibration` and `calibrated_by` of packings.
 /// 5. Weights may be packed in parts: `calls` of packing steps.
 /// 6. A bundle may have a program in place of a model: `kind`, `program` and `goldens`.
-pub const FORMAT: u32 = 6;
+/// 7. Calls may write their results where the caller says: `in_place` of entries.
+pub const FORMAT: u32 = 7;
 
 /// The first format whose cache is in pages.
 pub const FORMAT_OF_PAGES: u32 = 3;
@@ -47,6 +48,9 @@ pub const FORMAT_OF_PARTS: u32 = 5;
 
 /// The first format whose bundles may have a program.
 pub const FORMAT_OF_PROGRAMS: u32 = 6;
+
+/// The first format whose calls may be in place.
+pub(crate) const FORMAT_IN_PLACE: u32 = 7;
 
 /// The file that describes a checkpoint's model.
 pub const CONFIG_FILE: &str = "config.json";

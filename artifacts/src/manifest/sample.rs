@@ -51,7 +51,7 @@ pub fn manifest(context: usize, vocab: usize) -> Manifest {
 /// Returns the role of a call of `rows` rows of at most `sequences` sequences, each with one selected row.
 #[must_use]
 pub fn step(rows: usize, sequences: usize) -> Role {
-    Role::Step(CallSizes { rows, sequences, selected: sequences, uniform: false })
+    Role::Step(CallSizes { rows, sequences, selected: sequences, uniform: false, in_place: false })
 }
 
 /// Returns a cache of two heads of 8 dimensions in one layer, in `f32`.

@@ -27,10 +27,10 @@ fn rendering_is_stable_and_round_trips() {
 
 #[test]
 fn a_newer_format_is_named_before_anything_else() {
-    let error = Manifest::parse("format = 7\nnovelty = true\n").unwrap_err();
+    let error = Manifest::parse("format = 8\nnovelty = true\n").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the bundle has format 7, expected at most 6\n\
+        "the bundle has format 8, expected at most 7\n\
          hint: update this program, or compile the bundle again with this version"
     );
 }
@@ -134,11 +134,11 @@ fn tricked_splits_are_refused() {
 #[test]
 fn a_newer_format_is_named_whatever_else_is_wrong() {
     let error = |text: &str| Manifest::parse(text).unwrap_err().to_string();
-    let newer = error("format = 7\n");
+    let newer = error("format = 8\n");
     for rest in ["x = [\n[1],\n[2]]\n", "[[shards]]\nx = 1\n", "[parameters]\n"] {
-        assert_eq!(error(&format!("format = 7\n{rest}")), newer);
+        assert_eq!(error(&format!("format = 8\n{rest}")), newer);
     }
-    let long = format!("format = 7\n{}", "[[shards]]\nname = \"x\"\n".repeat(100_000));
+    let long = format!("format = 8\n{}", "[[shards]]\nname = \"x\"\n".repeat(100_000));
     assert_eq!(error(&long), newer);
 }
 

@@ -17,8 +17,8 @@ use self::{
     program::check_program,
 };
 use super::{
-    EmbeddingSpec, FORMAT, FORMAT_OF_PAGES, FORMAT_OF_PROGRAMS, Manifest, ModelSpec, SMALL_FILE_LIMIT_BYTES,
-    SelfTestCase, Serving, TargetArtifact, Traffic, Window,
+    EmbeddingSpec, FORMAT, FORMAT_IN_PLACE, FORMAT_OF_PAGES, FORMAT_OF_PROGRAMS, Manifest, ModelSpec,
+    SMALL_FILE_LIMIT_BYTES, SelfTestCase, Serving, TargetArtifact, Traffic, Window,
     entry::{ArgumentSpec, CallSizes, Entry, Interface, PAGE, Parameter, Pool, ResultSpec, Role},
     program::BundleKind,
 };
@@ -280,6 +280,14 @@ fn check_entries(format: u32, plan: &ModelSpec, target: &TargetArtifact) -> Chec
             let expected = "expected step, best and embed since format 3";
             format!("format {format} has the entry {}, {expected}", entry.name)
         })?;
+        let is_in_place = entry.role.sizes().is_some_and(|sizes| sizes.in_place);
+        let can_be = format >= FORMAT_IN_PLACE && matches!(entry.role, Role::Step(sizes) if sizes.uniform);
+        ensure(!is_in_place || can_be, || {
+            format!(
+                "entry {} is in place, expected that of uniform steps since format {FORMAT_IN_PLACE}",
+                entry.name
+            )
+        })?;
         check_entry(plan, pools, entry)?;
     }
     let embeds = |entry: &Entry| matches!(entry.role, Role::Embed(_) | Role::Encode { .. });
@@ -387,7 +395,7 @@ fn check_entry(plan: &ModelSpec, pools: &[Pool], entry: &Entry) -> Check {
 /// Checks what fits in a call of an entry.
 fn check_sizes(name: &str, role: Role) -> Check {
     let sizes: &[(&str, usize)] = match role {
-        Role::Step(CallSizes { rows, sequences, selected, uniform: _ }) => {
+        Role::Step(CallSizes { rows, sequences, selected, .. }) => {
             &[("rows", rows), ("sequences", sequences), ("selected rows", selected)]
         }
         Role::Embed(CallSizes { rows, sequences, .. }) => &[("rows", rows), ("sequences", sequences)],

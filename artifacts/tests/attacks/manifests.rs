@@ -27,24 +27,24 @@ fn edited(from: &str, to: &str) -> String {
 fn a_newer_format() {
     let newer = |format: i64| {
         format!(
-            "the bundle has format {format}, expected at most 6\n\
+            "the bundle has format {format}, expected at most 7\n\
              hint: update this program, or compile the bundle again with this version"
         )
     };
-    assert_eq!(edited("format = 6", "format = 7"), newer(7));
-    assert_eq!(edited("format = 6", "format = 9223372036854775807"), newer(i64::MAX));
+    assert_eq!(edited("format = 7", "format = 8"), newer(8));
+    assert_eq!(edited("format = 7", "format = 9223372036854775807"), newer(i64::MAX));
     // The format decides, whatever other fields a newer manifest has.
-    assert_eq!(edited("format = 6", "format = 7\nshards = [[1], [2]]"), newer(7));
-    assert_eq!(edited("format = 6", "format = 0"), "invalid manifest: format is 0, expected 1 to 6");
+    assert_eq!(edited("format = 7", "format = 8\nshards = [[1], [2]]"), newer(8));
+    assert_eq!(edited("format = 7", "format = 0"), "invalid manifest: format is 0, expected 1 to 7");
     assert_eq!(
-        edited("format = 6", "format = -1"),
+        edited("format = 7", "format = -1"),
         "manifest.toml line 1: invalid value: integer `-1`, expected u32"
     );
     assert_eq!(
-        edited("format = 6", "format = \"1\""),
+        edited("format = 7", "format = \"1\""),
         "manifest.toml line 1: invalid type: string \"1\", expected i64"
     );
-    assert_eq!(edited("format = 6", ""), "manifest.toml line 1: missing field `format`");
+    assert_eq!(edited("format = 7", ""), "manifest.toml line 1: missing field `format`");
 }
 
 #[test]

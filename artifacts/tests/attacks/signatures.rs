@@ -80,7 +80,7 @@ fn a_signature_over_another_manifest() {
     );
     // A byte without a meaning in TOML.
     let other = Signed::new();
-    other.victim.edit("format = 6", "format = 6 ");
+    other.victim.edit("format = 7", "format = 7 ");
     assert!(other.verdict().is_err());
     // The signature of another bundle.
     let third = Signed { victim: Victim::new(), key: signed.key.clone() };

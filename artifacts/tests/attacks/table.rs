@@ -47,10 +47,10 @@ fn bundles() -> Vec<Case> {
 fn edited_manifests() -> Vec<Case> {
     let name = "[files.\"config.json\"]";
     vec![
-        edit("a newer format", "format = 6", "format = 7"),
-        edit("no format", "format = 6", ""),
-        edit("a format below the first", "format = 6", "format = 0"),
-        edit("a field that is not known", "format = 6", "format = 6\nnovelty = 1"),
+        edit("a newer format", "format = 7", "format = 8"),
+        edit("no format", "format = 7", ""),
+        edit("a format below the first", "format = 7", "format = 0"),
+        edit("a field that is not known", "format = 7", "format = 7\nnovelty = 1"),
         edit("a field of another type", "context = 64", "context = \"64\""),
         edit("a name that leads out", name, "[files.\"../../.bashrc\"]"),
         edit("an absolute name", name, "[files.\"/etc/passwd\"]"),
@@ -153,11 +153,11 @@ fn edited_entries() -> Vec<Case> {
     vec![
         edit("an entry of another name", "name = \"step_4\"", "name = \"main\""),
         edit("a context beyond its page tables", "context = 64", "context = 65"),
-        edit("a step in format 2", "format = 6", "format = 2"),
+        edit("a step in format 2", "format = 7", "format = 2"),
         edits(
             "a step in format 2 that has the rest of it",
             &[
-                ("format = 6", "format = 2"),
+                ("format = 7", "format = 2"),
                 ("context = 64", "batch = 1\ncontext = 64"),
                 (SERVING, ""),
                 (POOL, ""),
@@ -165,7 +165,7 @@ fn edited_entries() -> Vec<Case> {
             ],
         ),
         edits(
-            "a prefill in format 6",
+            "a prefill in format 7",
             &[
                 ("name = \"step_4\"", "name = \"prefill_4\""),
                 (
@@ -229,20 +229,20 @@ fn replaced_manifests() -> Vec<Case> {
         (
             "a manifest of 100,000 nested arrays",
             Box::new(manifest(|path| {
-                fs::write(path, format!("format = 6\nmodel = {}", "[".repeat(100_000))).unwrap();
+                fs::write(path, format!("format = 7\nmodel = {}", "[".repeat(100_000))).unwrap();
             })),
         ),
         (
             "a manifest of 60 MB that is one array",
             Box::new(manifest(|path| {
-                fs::write(path, format!("format = 6\nmodel = [{}]", "0,".repeat(30_000_000))).unwrap();
+                fs::write(path, format!("format = 7\nmodel = [{}]", "0,".repeat(30_000_000))).unwrap();
             })),
         ),
         (
             "a manifest of 60 MB of nested tables",
             Box::new(manifest(|path| {
                 let table = format!("[x{}]\n", ".x".repeat(60));
-                fs::write(path, format!("format = 6\n{}", table.repeat(480_000))).unwrap();
+                fs::write(path, format!("format = 7\n{}", table.repeat(480_000))).unwrap();
             })),
         ),
         (

@@ -1,302 +1,353 @@
-// Attention on NVIDIA GPUs of one query for each sequence, in chunks.
+// Attention on NVIDIA GPUs of a decode step, whole: one query for each sequence.
 //
-//   q            [sequences][heads][head_dim], in units in which weights are 2^score
+// Operands
+//   q            [sequences][heads][head_dim], as projections give it
+//   k, v         [sequences][kv_heads][head_dim], of the query's position
+//   cos, sin     [sequences][pairs], of the query's position
+//   q_norm       [head_dim], or [heads][head_dim] if norm_by_head: weights of the norm
+//                of heads, in norm_type: 0 f32, 1 bf16, 2 f16
+//   k_norm       [head_dim], or [kv_heads][head_dim] if norm_by_head
 //   cache        [pages][parts][kv_heads][PAGE][head_dim]: part 2 * layer has keys
 //                and the part after it values. Q8's scales have the same leading
-//                dimensions and one scale for each 32 elements of a row
-//   positions    [sequences]: the query's position, which is the last that it sees
+//                dimensions and one scale for each 32 elements of a row. The new key
+//                and value are written to it
+//   counters     [sequences][kv_heads][tiles] of a tile of ROWS heads, at most: zero
+//                before and after
+//   row_numbers  [3][sequences]: positions, slots and first pages. A query's position is
+//                the last that it sees; its slot is page * PAGE + place; first pages
+//                are read only if has_first_pages: else all are 0
 //   pages        [sequences][table]: position p of sequence s is at p % PAGE of page
 //                pages[s][p / PAGE - first_pages[s]]
-//   first_pages  [sequences], read only if has_first_pages: else all are 0
-//   partial      [sequences][chunks][heads][head_dim]: weighted sums of values, not
-//                written if the chunk is empty
-//   max_sum      [sequences][chunks][heads][2]: the largest score and the sum of
-//                weights; -inf and 0 if the chunk is empty
+//   sinks        [heads], read only if has_sinks: one more score for each head,
+//                without a value
+// Results
+//   out          [sequences][heads][head_dim]
+//   partial      [sequences][chunks][heads][head_dim]: sums of values times weights,
+//                then [sequences][chunks][heads][2]: the largest score and the sum of
+//                weights, between blocks
+// Numbers
+//   chunks       parts into which the positions of a sequence are divided at most
+//   busy         parts that give every multiprocessor a block: with few positions,
+//                lanes have fewer rows at once to make so many
+//   window       if not 0, a query sees the last `window` positions
+//   soft_cap     bits of the float c. If not 0, scores s become c * tanh(s / c)
+//   pairs        of dimensions that are rotated: i and i + pairs, or 2 * i and
+//                2 * i + 1 if interleaved
+//   norm         of heads: 0 none, 1 RMS, 2 layer. Its weights are offset + q_norm
+//   epsilon, offset, clip, scale  bits of floats. If clip is not 0, q, k and v are
+//                clipped to that magnitude, after the norm. Scores are multiplied by
+//                scale
 //
-// If window is not 0, a query sees the last `window` positions. If the bits of the
-// float c, soft_cap, are not 0, scores s become c * tanh(s / c), in natural units.
-// Padding sequences have position 0 and page 0.
+// Padding sequences have position 0 and slots in page 0.
 //
-// A block computes up to `rows` heads of one kv head, over one of `chunks` equal
-// parts of the pages that the query sees, a page at a time. Eight lanes share a row
-// of the cache, each in turn with eight consecutive elements. So a warp reads four
-// rows at a time, in whole cache lines. Every eight lanes keep a maximum and sums,
-// which are merged at the end.
+// Time is mostly latency. So what needs no other number is loaded first, then the
+// first rows of the cache, and the norm and the rotation are computed meanwhile.
+// A block computes up to ROWS heads of one kv head. `width / 8` lanes share a row of
+// the cache. Blocks take stripes of positions, of which every lane has up to AHEAD
+// rows, in turn. Few positions make narrow stripes, so that there is one for every
+// multiprocessor. The block that has the last position takes the new key and value
+// from registers, rounded as in the cache. The last block that is done merges.
 
 #ifndef KERNELS_CUDA_ATTENTION_H
 #define KERNELS_CUDA_ATTENTION_H
 
-#include "../kv_cache.h"
-#include "cuda.h"
-
-enum {
-  THREADS = 256,
-  WARPS = THREADS / WARP,
-  ROW_LANES = 8,
-  VECTOR = 8, // elements that a lane reads at once
-  WARP_ROWS = WARP / ROW_LANES,
-  BLOCK_ROWS = THREADS / ROW_LANES,
-  AHEAD = PAGE / BLOCK_ROWS, // rows that are read before the first is used
-  NARROW = 128, // elements of a narrow row of the cache, at most
-  NARROW_ROWS = 4, // heads per block if rows are narrow
-  WIDE_ROWS = 2,
-  MAX_ROWS = NARROW_ROWS,
-  MAX_ELEMENTS = 64, // elements of these rows per lane
-  STATE = MAX_ELEMENTS * ROW_LANES,
-};
-
-STATED(threads, THREADS);
-STATED(vector, VECTOR);
-STATED(narrow, NARROW);
-STATED(narrow_rows, NARROW_ROWS);
-STATED(wide_rows, WIDE_ROWS);
-
-#define LOWEST_FLOAT (-3.40282347e38f)
+#include "attention_heads.h"
+#include "attention_stripes.h"
 
 typedef struct {
-  kv_slice cache;
-  const int32_t *pages; // of the sequence, from the chunk's first one on
-  const float *q;
-  float *partial, *max_sum;
-  index keys, page_size, half_size; // elements, the first of a page's keys
-  int first, end;                   // positions from the chunk's first page on
-  int head_dim;
-  float soft_cap;
-} task;
+  const float *q, *k, *v, *cos, *sin;
+  const void *q_norm, *k_norm;
+  int32_t *counters;
+  const int32_t *positions, *pages, *first_pages, *slots;
+  const float *sinks;
+  float *out, *partial, *max_sum;
+} decode_buffers;
 
-typedef uint32_t uint2_t __attribute__((vector_size(8)));
+typedef struct {
+  int layer, sequences, heads, kv_heads, head_dim, parts, table, chunks, busy;
+  int window;
+  uint32_t soft_cap;
+  int has_first_pages, has_sinks, pairs, interleaved;
+  int norm, norm_type, norm_by_head;
+  uint32_t epsilon, offset, clip, scale;
+} decode_numbers;
 
-INLINE float from_halves(element_type type, uint32_t bits) {
-  return type == ELEMENT_BF16 ? float_from_bf16((uint16_t)bits)
-                              : float_from_f16((uint16_t)bits);
+// What a block computes.
+typedef struct {
+  int sequence, chunk, kv_head, tile, tiles;
+  int count;      // heads
+  int first_head; // of the sequence
+} block_place;
+
+// Divides by shifting where it can: most numbers of heads and chunks are powers of
+// two, and nothing can be loaded before.
+INLINE int quotient(int a, int b) {
+  const uint32_t x = (uint32_t)a, y = (uint32_t)b;
+  return (int)((y & (y - 1)) == 0 ? x >> __builtin_popcount(y - 1) : x / y);
 }
 
-// Loads eight elements, the index of the first of which is a multiple of eight.
-INLINE void load_vector(const kv_slice *from, index i, float x[VECTOR]) {
-  switch (from->type) {
-  case ELEMENT_F32:
-    UNROLL for (int half = 0; half < 2; ++half) {
-      const uint4_t four =
-          *(const uint4_t *)((const float *)from->elements + i + half * 4);
-      UNROLL for (int e = 0; e < 4; ++e)
-        x[half * 4 + e] = float_of(four[e]);
-    }
-    break;
-  case ELEMENT_BF16:
-  case ELEMENT_F16: {
-    const uint4_t pairs =
-        *(const uint4_t *)((const uint16_t *)from->elements + i);
-    UNROLL for (int e = 0; e < 4; ++e) {
-      x[2 * e] = from_halves(from->type, pairs[e] & 0xffff);
-      x[2 * e + 1] = from_halves(from->type, pairs[e] >> 16);
-    }
-    break;
-  }
-  case ELEMENT_Q8: {
-    const uint2_t fours =
-        *(const uint2_t *)((const int8_t *)from->elements + i);
-    const float scale = float_from_f16(from->scales[i / CACHE_GROUP]);
-    UNROLL for (int e = 0; e < VECTOR; ++e)
-      x[e] = (float)(int8_t)(fours[e / 4] >> e % 4 * 8) * scale;
-    break;
-  }
-  }
-}
-
-// Loads this lane's elements of the row that begins at element `at`, with zeros
-// past its end.
-INLINE void load_row_part(const kv_slice *from, index at, index head_dim, index lane,
-                        const int vectors, float *x) {
-  UNROLL for (int v = 0; v < vectors; ++v) {
-    const index first = (v * ROW_LANES + lane) * VECTOR;
-    if (first < head_dim)
-      load_vector(from, at + first, x + v * VECTOR);
-    else
-      UNROLL for (int e = 0; e < VECTOR; ++e)
-        x[v * VECTOR + e] = 0.0f;
-  }
-}
-
-// Returns cap * tanh(x / cap) in units of log 2: cap * (1 - 2 / (e^(2 x / cap) + 1)).
-INLINE float capped(float x, float cap) {
-  const float power = exp2_approx(x / cap * (2.0f * LOG2_E));
-  return cap - 2.0f * cap / (power + 1.0f);
-}
-
-SHARED_MEMORY float warp_sums[WARPS * STATE];
-SHARED_MEMORY float warp_max[WARPS * MAX_ROWS];
-SHARED_MEMORY float warp_weights[WARPS * MAX_ROWS];
-
-// Computes `count` of at most `rows` heads, of which each lane has `vectors` vectors.
-INLINE void attend(const task *t, index count, const int rows,
-                   const int vectors) {
-  const int size = vectors * VECTOR;
-  const int thread = (int)thread_idx(), warp = thread / WARP;
-  const int lane = thread % ROW_LANES;
-  const kv_slice queries = {ELEMENT_F32, t->q, 0};
-  float q[MAX_ELEMENTS], sums[MAX_ELEMENTS], max[MAX_ROWS], sum[MAX_ROWS];
-  UNROLL for (int r = 0; r < rows; ++r) {
-    const index row = r < count ? r : 0;
-    load_row_part(&queries, row * t->head_dim, t->head_dim, lane, vectors,
-                q + r * size);
-    UNROLL for (int e = 0; e < size; ++e)
-      sums[r * size + e] = 0.0f;
-    max[r] = LOWEST_FLOAT;
-    sum[r] = 0.0f;
-  }
-
-  // All lanes of a warp do the same number of iterations. The number of a page is
-  // read one page ahead, so that its rows need not wait for it.
-  int32_t page = t->pages[0];
-  for (int base = 0; base < t->end; base += PAGE) {
-    const kv_slice of_keys = kv_slice_at(t->cache, t->keys + page * t->page_size);
-    const kv_slice of_values = kv_slice_at(of_keys, t->half_size);
-    if (base + PAGE < t->end)
-      page = t->pages[base / PAGE + 1];
-    float keys[MAX_ELEMENTS], values[MAX_ELEMENTS];
-    UNROLL for (int a = 0; a < AHEAD; ++a) {
-      // Rows that the query does not see may be of any value, even NaN.
-      const int position = base + a * BLOCK_ROWS + thread / ROW_LANES;
-      const int from = max_int(t->first, min_int(position, t->end - 1));
-      const index at = (index)(from - base) * t->head_dim;
-      load_row_part(&of_keys, at, t->head_dim, lane, vectors, keys + a * size);
-      load_row_part(&of_values, at, t->head_dim, lane, vectors,
-                    values + a * size);
-    }
-    UNROLL for (int a = 0; a < AHEAD; ++a) {
-      const int position = base + a * BLOCK_ROWS + thread / ROW_LANES;
-      const int there = position >= t->first && position < t->end;
-      UNROLL for (int r = 0; r < rows; ++r) {
-        float score = 0.0f;
-        UNROLL for (int e = 0; e < size; ++e)
-          score = __builtin_fmaf(q[r * size + e], keys[a * size + e], score);
-        UNROLL for (int mask = 1; mask < ROW_LANES; mask *= 2)
-          score += shuffle_xor(score, mask);
-        if (t->soft_cap != 0.0f)
-          score = capped(score, t->soft_cap);
-        score = there ? score : NEGATIVE_INFINITY;
-        const float most = max_float(max[r], score);
-        const float before = exp2_approx(max[r] - most);
-        const float weight = exp2_approx(score - most);
-        max[r] = most;
-        sum[r] = sum[r] * before + weight;
-        UNROLL for (int e = 0; e < size; ++e)
-          sums[r * size + e] = __builtin_fmaf(weight, values[a * size + e],
-                                              sums[r * size + e] * before);
-      }
-    }
-  }
-
-  UNROLL for (int r = 0; r < rows; ++r) {
-    float most = max[r];
-    UNROLL for (int mask = ROW_LANES; mask < WARP; mask *= 2)
-      most = max_float(most, shuffle_xor(most, mask));
-    const float factor = exp2_approx(max[r] - most);
-    float total = sum[r] * factor;
-    UNROLL for (int mask = ROW_LANES; mask < WARP; mask *= 2)
-      total += shuffle_xor(total, mask);
-    UNROLL for (int e = 0; e < size; ++e) {
-      float x = sums[r * size + e] * factor;
-      UNROLL for (int mask = ROW_LANES; mask < WARP; mask *= 2)
-        x += shuffle_xor(x, mask);
-      const index d = (e / VECTOR * ROW_LANES + lane) * VECTOR + e % VECTOR;
-      if (thread % WARP < ROW_LANES && d < t->head_dim)
-        warp_sums[warp * STATE + r * size * ROW_LANES + d] = x;
-    }
-    if (thread % WARP == 0) {
-      warp_max[warp * MAX_ROWS + r] = most;
-      warp_weights[warp * MAX_ROWS + r] = total;
-    }
-  }
-  syncthreads();
-
-  for (int r = 0; r < count; ++r) {
-    float most = LOWEST_FLOAT, factors[WARPS], total = 0.0f;
-    UNROLL for (int w = 0; w < WARPS; ++w)
-      most = max_float(most, warp_max[w * MAX_ROWS + r]);
-    UNROLL for (int w = 0; w < WARPS; ++w) {
-      factors[w] = exp2_approx(warp_max[w * MAX_ROWS + r] - most);
-      total += warp_weights[w * MAX_ROWS + r] * factors[w];
-    }
-    for (index d = thread; d < t->head_dim; d += THREADS) {
-      float x = 0.0f;
-      UNROLL for (int w = 0; w < WARPS; ++w)
-        x += warp_sums[w * STATE + r * size * ROW_LANES + d] * factors[w];
-      t->partial[r * t->head_dim + d] = x;
-    }
-    if (thread == 0) {
-      t->max_sum[r * 2] = most;
-      t->max_sum[r * 2 + 1] = total;
-    }
-  }
-}
-
-// Computes what one block does. Blocks are
-// [sequences][chunks][groups of `rows` heads][kv_heads].
-INLINE void attend_block(kv_slice cache, const float *q, const int32_t *positions,
-                         const int32_t *pages, const int32_t *first_pages,
-                         float *partial, float *max_sum, int layer, int heads,
-                         int kv_heads, int head_dim, int parts, int table,
-                         int rows, int window, uint32_t soft_cap, int chunks) {
-  const int block = (int)block_idx(), group = heads / kv_heads;
-  const int blocks = (group + rows - 1) / rows;
-  const int kv_head = block % kv_heads;
-  const int first_row = block / kv_heads % blocks * rows;
-  const int part = block / kv_heads / blocks; // of [sequences][chunks]
-  const int s = part / chunks, chunk = part % chunks;
-  const int end = positions[s] + 1;
-  const int first = window ? max_int(end - window, 0) : 0;
-  const int first_page = first / PAGE;
-  const int seen_pages = (end - 1) / PAGE + 1 - first_page;
-  const int share = (seen_pages + chunks - 1) / chunks;
-  const int page = first_page + chunk * share; // the chunk's first
-  const int before = first_pages ? first_pages[s] : 0;
-  const index half_size = (index)kv_heads * PAGE * head_dim;
-  const index head = kv_head * group + first_row;
-  const index place = (index)part * heads + head;
-  const task t = {
-      .cache = cache,
-      .pages = pages + (index)s * table + (page - before),
-      .q = q + ((index)s * heads + head) * head_dim,
-      .partial = partial + place * head_dim,
-      .max_sum = max_sum + place * 2,
-      .keys = 2 * layer * half_size + (index)kv_head * PAGE * head_dim,
-      .page_size = parts * half_size,
-      .half_size = half_size,
-      .first = max_int(first - page * PAGE, 0),
-      .end = min_int(end - page * PAGE, share * PAGE),
-      .head_dim = head_dim,
-      .soft_cap = float_of(soft_cap) * LOG2_E,
+// Blocks are [sequences][chunks][tiles][kv_heads].
+INLINE block_place place_block(const decode_numbers *n) {
+  const int block = (int)block_idx();
+  const int group = quotient(n->heads, n->kv_heads);
+  const int tiles = (group + ROWS - 1) / ROWS;
+  const int above = quotient(block, n->kv_heads);
+  const int part = quotient(above, tiles);
+  const int sequence = n->sequences == 1 ? 0 : quotient(part, n->chunks);
+  const int kv_head = block - above * n->kv_heads, tile = above - part * tiles;
+  return (block_place){
+      .sequence = sequence,
+      .chunk = part - sequence * n->chunks,
+      .kv_head = kv_head,
+      .tile = tile,
+      .tiles = tiles,
+      .count = min_int(ROWS, group - tile * ROWS),
+      .first_head = kv_head * group + tile * ROWS,
   };
-  const index count = min_index(rows, group - first_row);
-  if (t.end <= 0) {
-    for (index r = thread_idx(); r < count; r += THREADS) {
-      t.max_sum[r * 2] = NEGATIVE_INFINITY;
-      t.max_sum[r * 2 + 1] = 0.0f;
-    }
-    return;
-  }
-  if (head_dim <= 64)
-    attend(&t, count, NARROW_ROWS, 1);
-  else if (head_dim <= NARROW)
-    attend(&t, count, NARROW_ROWS, 2);
-  else
-    attend(&t, count, WIDE_ROWS, 4);
 }
 
-// Defines the kernel for a cache of one type.
-#define DEFINE_ATTENTION(name, type, scales, ...)                              \
-  KERNEL cuda_attention_##name(                                                \
-      const float *q, __VA_ARGS__, const int32_t *positions,                   \
-      const int32_t *pages, const int32_t *first_pages, float *partial,        \
-      float *max_sum, int layer, int sequences, int heads, int kv_heads,       \
-      int head_dim, int parts, int table, int rows, int window,                \
-      uint32_t soft_cap, int chunks, int has_first_pages) {                    \
-    (void)sequences;                                                           \
-    attend_block((kv_slice){type, cache, scales}, q, positions, pages,         \
-                 has_first_pages ? first_pages : NULL, partial, max_sum,       \
-                 layer, heads, kv_heads, head_dim, parts, table, rows, window, \
-                 soft_cap, chunks);                                            \
+// Heads that this warp prepares, in rounds, and what rotates them.
+typedef struct {
+  lane_head heads[ROUNDS];
+  lane_rotation rotation;
+} warp_heads;
+
+INLINE warp_heads load_heads(const decode_buffers *b, const decode_numbers *n,
+                             const head_form *form, const block_place *at,
+                             const int width) {
+  const int warp = (int)thread_idx() / WARP;
+  const index s = at->sequence;
+  const index row = s * n->kv_heads + at->kv_head;
+  warp_heads loaded;
+  loaded.rotation =
+      load_rotation(form, b->cos + s * n->pairs, b->sin + s * n->pairs, width);
+  UNROLL for (int round = 0; round < ROUNDS; ++round) {
+    const int job = round * WARPS + warp;
+    const int head = at->first_head + (job < at->count ? job : 0);
+    const float *x = job < ROWS    ? b->q + (s * n->heads + head) * n->head_dim
+                     : job == ROWS ? b->k + row * n->head_dim
+                                   : b->v + row * n->head_dim;
+    const int of_head = job < ROWS ? head : at->kv_head;
+    const void *weights = n->norm == NORM_NONE || job > ROWS ? NULL
+                          : job < ROWS                       ? b->q_norm
+                                                             : b->k_norm;
+    loaded.heads[round] = load_head(
+        form, x, weights,
+        n->norm_by_head ? (index)of_head * n->head_dim : 0, width);
   }
+  return loaded;
+}
+
+// Rounds the new key or value as the cache holds it, and keeps it in shared memory.
+// If `writes`, it is also written to the cache, from element `slot` on.
+INLINE void keep_fresh(const kv_slice *cache, const block_memory *m, int half,
+                       index slot, int writes, int head_dim, const int width) {
+  const element_type type = cache->type;
+  const int lane = (int)thread_idx() % WARP, lanes = width / VECTOR;
+  float x[VECTOR];
+  syncwarp();
+  UNROLL for (int e = 0; e < VECTOR; ++e)
+    x[e] = m->heads[(ROWS + half) * width + lane % lanes * VECTOR + e];
+  const raw_vector raw = narrow_to_raw(type, x);
+  if (lane >= lanes)
+    return;
+  UNROLL for (int w = 0; w < raw_words(type); ++w)
+    m->fresh[half * width + lane * VECTOR + w] = raw.words[w];
+  m->fresh_scales[half * SCALE_WORDS + lane] = raw.scale;
+  if (writes && lane * VECTOR < head_dim)
+    store_raw(cache, slot + lane * VECTOR, &raw);
+}
+
+// Prepares queries and, if this block has the last position, the new key and value.
+// If it `writes`, these go to the cache from the element `slot` on, and half_size
+// elements after it.
+INLINE void prepare_heads(const kv_slice *cache, const warp_heads *loaded,
+                          const head_form *form, const block_memory *m,
+                          int has_last, index slot, index half_size, int writes,
+                          float q_factor, const int width) {
+  const int warp = (int)thread_idx() / WARP;
+  UNROLL for (int round = 0; round < ROUNDS; ++round) {
+    const int job = round * WARPS + warp, half = job - ROWS;
+    if (job < ROWS || (job < JOBS && has_last)) {
+      finish_head(form, loaded->heads[round],
+                  form->norm != NORM_NONE && job <= ROWS,
+                  &loaded->rotation, job <= ROWS,
+                  job < ROWS ? q_factor : 1.0f, m->stages + job * width,
+                  m->heads + job * width, width);
+      if (job >= ROWS)
+        keep_fresh(cache, m, half, slot + half * half_size, writes,
+                   form->head_dim, width);
+    }
+  }
+}
+
+INLINE head_form form_of(const decode_numbers *n) {
+  return (head_form){
+      .norm = (norm_kind)n->norm,
+      .norm_type = (element_type)n->norm_type,
+      .epsilon = float_of(n->epsilon),
+      .offset = float_of(n->offset),
+      .clip = float_of(n->clip),
+      .head_dim = n->head_dim,
+      .pairs = n->pairs,
+      .interleaved = n->interleaved,
+  };
+}
+
+// Returns whether this block has the stripe of the last position.
+INLINE int has_last_stripe(const division *d, int chunk) {
+  const int last = d->stripes - 1;
+  return chunk == (d->chunks == d->stripes ? last : last % d->chunks);
+}
+
+// Attends to this block's stripes, the first of which is already loaded.
+INLINE lane_state attend_stripes(element_type type, const task *t,
+                                 const block_memory *m, stripe_rows loaded,
+                                 const int32_t *pages, int chunk, int has_last,
+                                 const int width, const int ahead) {
+  lane_state state;
+  begin_state(&state, m, width);
+  for (int stripe = chunk;;) {
+    // The number of a page is read ahead, so that its rows need not wait for it.
+    const int next = stripe + t->seen.chunks, ends = next >= t->seen.stripes;
+    const int32_t page = ends ? 0 : pages[page_of(t, next, width)];
+    if (has_last && stripe == t->seen.stripes - 1)
+      insert_fresh(type, t, m, stripe, &loaded, width, ahead);
+    attend_stripe(type, t, stripe, &loaded, &state, width, ahead);
+    if (ends)
+      return state;
+    stripe = next;
+    loaded = load_stripe(t, stripe, page, width, ahead);
+  }
+}
+
+// Merges what the block's warps found. The last block that is done with its chunk
+// merges all of them.
+INLINE void finish_block(const destination *to, const block_memory *m,
+                         lane_state *state, int32_t *counter, int chunk,
+                         int chunks, const int width) {
+  merge_warp(state->max, state->sum, state->sums, &m->states, width);
+  syncthreads();
+  merge_block(to, &m->states, chunk, chunks == 1, width);
+  if (chunks == 1)
+    return;
+  syncthreads();
+  if (thread_idx() == 0)
+    *m->arrived = (uint32_t)atomic_add_ordered(counter, 1);
+  syncthreads();
+  if ((int)*m->arrived != chunks - 1)
+    return;
+  merge_chunks(to, chunks, width);
+  if (thread_idx() == 0)
+    *counter = 0;
+}
+
+// Computes what one block does.
+INLINE void attend_block(kv_slice cache, const decode_buffers *b,
+                         const decode_numbers *n, SHARED_PART float *memory,
+                         const int width, const int ahead) {
+  const block_memory m = divide_memory(memory, width);
+  const block_place at = place_block(n);
+  const int lane = (int)thread_idx() % WARP;
+  const index s = at.sequence;
+  const int32_t *pages = b->pages + s * n->table;
+  // Most pages are among the table's first ones, which need not wait for positions.
+  const int32_t position = (int32_t)load_4_if(b->positions + s, 1);
+  const int32_t first_entries = (int32_t)load_4_if(pages + lane, lane < n->table);
+  const int32_t before =
+      (int32_t)load_4_if(b->first_pages + s, n->has_first_pages);
+  const int32_t slot = (int32_t)load_4_if(b->slots + s, 1);
+  const head_form form = form_of(n);
+  const warp_heads loaded = load_heads(b, n, &form, &at, width);
+
+  const index row_size = n->head_dim;
+  const index head_size = PAGE * row_size, half_size = n->kv_heads * head_size;
+  const index first_key = 2 * n->layer * half_size + at.kv_head * head_size;
+  const task t = {
+      .cache = kv_slice_at(cache, first_key),
+      .page_size = n->parts * half_size,
+      .half_size = half_size,
+      .seen = divide_positions(position, n->window, n->chunks, n->busy,
+                               THREADS / (width / VECTOR), ahead),
+      .before = before,
+      .head_dim = n->head_dim,
+      .soft_cap = float_of(n->soft_cap) * LOG2_E,
+  };
+  if (at.chunk >= t.seen.chunks)
+    return;
+  const int entry = page_of(&t, at.chunk, width);
+  const int32_t page =
+      entry < WARP ? (int32_t)shuffle_u32((uint32_t)first_entries, entry)
+                   : pages[entry];
+  const stripe_rows rows = load_stripe(&t, at.chunk, page, width, ahead);
+
+  const int has_last = has_last_stripe(&t.seen, at.chunk);
+  prepare_heads(&t.cache, &loaded, &form, &m, has_last,
+                slot / PAGE * t.page_size + slot % PAGE * row_size, half_size,
+                at.tile == 0, float_of(n->scale) * LOG2_E, width);
+  syncthreads();
+  lane_state state = attend_stripes(cache.type, &t, &m, rows, pages, at.chunk,
+                                    has_last, width, ahead);
+
+  const index head = s * n->heads + at.first_head;
+  const index state_at = s * n->chunks * n->heads + at.first_head;
+  const destination results = {
+      .out = b->out + head * n->head_dim,
+      .partial = b->partial + state_at * n->head_dim,
+      .max_sum = b->max_sum + state_at * 2,
+      .sinks = n->has_sinks ? b->sinks + at.first_head : NULL,
+      .heads = n->heads,
+      .head_dim = n->head_dim,
+      .count = at.count,
+  };
+  finish_block(&results, &m, &state,
+               b->counters + (s * n->kv_heads + at.kv_head) * at.tiles + at.tile,
+               at.chunk, t.seen.chunks, width);
+}
+
+// Defines the kernel for a cache of one type and heads of up to `width` dimensions.
+#define DEFINE_ATTENTION_WIDTH(name, width, ahead, type, scales, ...)          \
+  KERNEL cuda_decode_attention_##name##_##width(                               \
+      const float *q, const float *k, const float *v, const float *cos,        \
+      const float *sin, const void *q_norm, const void *k_norm, __VA_ARGS__,   \
+      int32_t *counters, const int32_t *row_numbers, const int32_t *pages,     \
+      const float *sinks, float *out, float *partial, int layer, int sequences, \
+      int heads, int kv_heads, int head_dim, int parts, int table, int chunks, \
+      int busy, int window, uint32_t soft_cap, int has_first_pages,            \
+      int has_sinks, int pairs, int interleaved, int norm, int norm_type,      \
+      int norm_by_head, uint32_t epsilon, uint32_t offset, uint32_t clip,      \
+      uint32_t scale) {                                                        \
+    _Alignas(16) SHARED_MEMORY float memory[MEMORY_WORDS(width)];              \
+    const decode_buffers buffers = {                                           \
+        q,                                                                     \
+        k,                                                                     \
+        v,                                                                     \
+        cos,                                                                   \
+        sin,                                                                   \
+        q_norm,                                                                \
+        k_norm,                                                                \
+        counters,                                                              \
+        row_numbers,                                                           \
+        pages,                                                                 \
+        row_numbers + 2 * sequences,                                           \
+        row_numbers + sequences,                                               \
+        sinks,                                                                 \
+        out,                                                                   \
+        partial,                                                               \
+        partial + (index)sequences * chunks * heads * head_dim};               \
+    const decode_numbers numbers = {                                           \
+        layer,  sequences, heads,           kv_heads,  head_dim, parts,        \
+        table,  chunks,    busy,            window,    soft_cap, has_first_pages, \
+        has_sinks, pairs,  interleaved,     norm,      norm_type, norm_by_head, \
+        epsilon, offset,   clip,            scale};                            \
+    attend_block((kv_slice){type, cache, scales}, &buffers, &numbers, memory,  \
+                 width, ahead);                                                \
+  }
+
+// Defines the kernels for a cache of one type.
+#define DEFINE_ATTENTION(name, ahead, type, scales, ...)                       \
+  DEFINE_ATTENTION_WIDTH(name, 64, ahead, type, scales, __VA_ARGS__)           \
+  DEFINE_ATTENTION_WIDTH(name, 128, ahead, type, scales, __VA_ARGS__)          \
+  DEFINE_ATTENTION_WIDTH(name, 256, ahead, type, scales, __VA_ARGS__)
 
 #endif

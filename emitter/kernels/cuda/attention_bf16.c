@@ -2,4 +2,4 @@
 
 #include "attention.h"
 
-DEFINE_ATTENTION(bf16, ELEMENT_BF16, 0, const uint16_t *cache)
+DEFINE_ATTENTION(bf16, AHEAD, ELEMENT_BF16, 0, uint16_t *cache)

@@ -2,4 +2,4 @@
 
 #include "attention.h"
 
-DEFINE_ATTENTION(f16, ELEMENT_F16, 0, const uint16_t *cache)
+DEFINE_ATTENTION(f16, AHEAD, ELEMENT_F16, 0, uint16_t *cache)

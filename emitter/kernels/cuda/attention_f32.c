@@ -2,4 +2,4 @@
 
 #include "attention.h"
 
-DEFINE_ATTENTION(f32, ELEMENT_F32, 0, const float *cache)
+DEFINE_ATTENTION(f32, AHEAD_F32, ELEMENT_F32, 0, float *cache)

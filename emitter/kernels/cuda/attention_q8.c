@@ -2,5 +2,5 @@
 
 #include "attention.h"
 
-DEFINE_ATTENTION(q8, ELEMENT_Q8, scales, const int8_t *cache,
-                 const uint16_t *scales)
+DEFINE_ATTENTION(q8, AHEAD, ELEMENT_Q8, scales, int8_t *cache,
+                 uint16_t *scales)

@@ -1,221 +1,275 @@
-// Products of a single row on NVIDIA GPUs, by up to three matrices at once.
+// Products of a single row on NVIDIA GPUs, with what comes before and after them.
 //
-//   x        [inputs]
-//   weights  [outputs][inputs] of each matrix, in the checkpoint's layout, or
-//            quantized: Q8 is int8_t with a float scale per output; Q4 is groups
-//            of 32 inputs in 16 bytes, where byte i holds input i low and 16 + i
-//            high, plus 8, with an f16 scale per group
-//   out      [outputs] of each matrix
+//   cuda_norm_matvec_T_N     out_m = norm(x) * w_m + b_m for N matrices
+//   cuda_norm_activated_T    out = f(norm(x) * w + b)
+//   cuda_norm_gated_T        out = f(min(gate, limit)) *
+//                                  (clamp(up, -limit, limit) + up_offset),
+//                            where gate and up are the products by w0 and w1
+//   cuda_matvec_add_T        out = residual + factor * (x * w + b)
 //
-// Reading the weights takes most of the time. A warp computes OUTPUTS rows at a
-// time. Its lanes read 16 consecutive bytes each, so that each load of the warp is
-// 512 contiguous bytes. Sums are in f32.
+//   x            [inputs], which are whole 16 bytes of weights; x, weights and norms'
+//                weights are aligned to 16 bytes
+//   norm_weight, norm_bias
+//                [inputs], see row_input.h; the bias only of norm 2
+//   w, s         weights and their scales, see weights.h
+//   b            [outputs], of bias_type
+//   residual     [outputs]; out may be the same buffer
+//   split        how many warps share an output: 1, 2, 4 or 8
+//   norm         see row_input.h; 0 is none, and needed if inputs exceed CAPACITY
+//   norm_type, bias_type
+//                0 f32, 1 bf16, 2 f16; a bias_type of -1 is no bias
+//   activation   see activation.h
+//   epsilon, offset, steepness, limit, up_offset, factor
+//                bits of floats; the limit may be infinite
+//
+// Pointers that are not needed may be anything. Any number of blocks computes all.
 #ifndef KERNELS_CUDA_MATVEC_H
 #define KERNELS_CUDA_MATVEC_H
 
-#include "cuda.h"
+#include "activation.h"
+#include "row_product.h"
 
-enum {
-  THREADS = 256,
-  OUTPUTS = 2,
-  GROUP = 32, // inputs that share a scale in Q4
-  MAX_MATRICES = 3,
-  MAX_INPUTS = 32, // in 16 bytes
-};
+typedef enum { STORE, STORE_SUM, STORE_ACTIVATED, STORE_GATED } store_kind;
 
-STATED(threads, THREADS);
-STATED(outputs, OUTPUTS);
-STATED(matrices, MAX_MATRICES);
+#define NO_BIAS (-1)
 
-typedef enum {
-  WEIGHT_F32,
-  WEIGHT_BF16,
-  WEIGHT_F16,
-  WEIGHT_Q8,
-  WEIGHT_Q4,
-} weight_type;
-
+// What becomes of the products.
 typedef struct {
-  const void *weights, *scales;
-  float *out;
-  int outputs;
-} matrix;
+  store_kind kind;
+  int bias_type;
+  const float *residual;
+  float factor;
+  activation activation;
+  float limit, up_offset;
+} result;
 
-// Returns how many inputs 16 bytes hold.
-INLINE int inputs_in_16_bytes(weight_type type) {
-  switch (type) {
-  case WEIGHT_F32: return 4;
-  case WEIGHT_BF16:
-  case WEIGHT_F16: return 8;
-  case WEIGHT_Q8: return 16;
-  case WEIGHT_Q4: return 32;
+INLINE float min_float(float a, float b) { return b < a ? b : a; }
+
+// What a lane needs for its output, loaded while the products are computed.
+typedef struct {
+  float scale, up_scale; // of Q8
+  raw_element bias, up_bias;
+  float residual;
+  float *out; // null if the lane has no output
+} epilogue;
+
+// Loads what no kernel writes. `lane` is the output's place in the unit.
+INLINE epilogue load_epilogue(const product *p, const result *to, int number,
+                              int lane) {
+  const unit u = unit_at(p, number);
+  const int output = u.first + lane, has_bias = to->bias_type != NO_BIAS;
+  const int exists = lane < outputs_of(p) && output < u.of.outputs;
+  const matrix *up = &p->matrices[1];
+  epilogue e = {
+      1.0f, 1.0f, {0, 0}, {0, 0}, 0.0f, exists ? u.of.out + output : 0};
+  if (p->type == WEIGHT_Q8) {
+    e.scale = float_of(load_4_bytes((const float *)u.of.scales + output, exists));
+    if (p->paired)
+      e.up_scale = float_of(load_4_bytes((const float *)up->scales + output, exists));
   }
-  return 0;
+  const element_type type = (element_type)to->bias_type;
+  e.bias = load_raw(u.of.bias, type, output, exists && has_bias);
+  if (p->paired)
+    e.up_bias = load_raw(up->bias, type, output, exists && has_bias);
+  return e;
 }
 
-// Returns `bits` - `zero` as a float. Adding `bits` to the lowest bits of 2^23 needs
-// no conversion.
-INLINE float whole_number(uint32_t bits, float zero) {
-  return float_of(0x4b000000u | bits) - (0x1p23f + zero);
+// Loads what an earlier kernel may have written.
+INLINE void load_residual(const product *p, const result *to, epilogue *e) {
+  if (to->kind == STORE_SUM && e->out)
+    e->residual = to->residual[e->out - p->matrices[0].out];
 }
 
-INLINE void widen(weight_type type, uint4_t words, float w[MAX_INPUTS]) {
-  UNROLL for (int i = 0; i < 4; ++i) {
-    switch (type) {
-    case WEIGHT_F32: w[i] = float_of(words[i]); break;
-    case WEIGHT_BF16:
-      w[2 * i] = float_of(words[i] << 16);
-      w[2 * i + 1] = float_of(words[i] & 0xffff0000u);
-      break;
-    case WEIGHT_F16:
-      w[2 * i] = float_from_f16((uint16_t)words[i]);
-      w[2 * i + 1] = float_from_f16((uint16_t)(words[i] >> 16));
-      break;
-    case WEIGHT_Q8: {
-      const uint32_t bytes = words[i] ^ 0x80808080u;
-      UNROLL for (int e = 0; e < 4; ++e)
-        w[4 * i + e] = whole_number(bytes >> 8 * e & 0xff, 128.0f);
-      break;
+// Adds a bias. Without any, its bits are zeros.
+INLINE float with_bias(const result *to, float x, raw_element bias) {
+  return x + float_of_raw((element_type)to->bias_type, bias);
+}
+
+// Stores an output. `up` is only of pairs.
+INLINE void store(const result *to, const epilogue *e, float x, float up) {
+  x = with_bias(to, x * e->scale, e->bias);
+  switch (to->kind) {
+  case STORE: break;
+  case STORE_SUM: x = __builtin_fmaf(to->factor, x, e->residual); break;
+  case STORE_ACTIVATED: x = activate(to->activation, x); break;
+  case STORE_GATED:
+    up = with_bias(to, up * e->up_scale, e->up_bias);
+    up = max_float(min_float(up, to->limit), -to->limit) + to->up_offset;
+    x = activate(to->activation, min_float(x, to->limit)) * up;
+    break;
+  }
+  *e->out = x;
+}
+
+// Stores a unit's outputs, each by a lane of the first of its warps.
+INLINE void store_unit(const product *p, const result *to, const epilogue *e,
+                       int thread, float factor, four products) {
+  if (share_of(p, thread / WARP) != 0 || !e->out)
+    return;
+  float x = 0.0f, up = 0.0f;
+  UNROLL for (int i = 0; i < outputs_of(p); ++i)
+    if (thread % WARP == i) {
+      x = products.of[p->paired ? 2 * i : i];
+      up = p->paired ? products.of[2 * i + 1] : 0.0f;
     }
-    case WEIGHT_Q4:
-      UNROLL for (int e = 0; e < 4; ++e) {
-        w[4 * i + e] = whole_number(words[i] >> 8 * e & 0xf, 8.0f);
-        w[16 + 4 * i + e] = whole_number(words[i] >> (8 * e + 4) & 0xf, 8.0f);
+  store(to, e, x * factor, up * factor);
+}
+
+// Multiplies all units of this block. The loads of the first one are under way, `e` too.
+INLINE void multiply_units(stream *s, const product *p, const result *to,
+                           epilogue e, int number, float factor,
+                           const int is_staged) {
+  const int thread = (int)thread_idx(), in_block = by_split(p, WARPS);
+  const int vectors = p->inputs / inputs_in_16_bytes(p->type);
+  const int chunk = p->split * (vectors_of(p) * WARP);
+  const int own = by_split(p, thread / WARP), units = unit_count(p);
+  const int stride = (int)grid_dim() * in_block;
+#pragma clang loop unroll(disable)
+  for (int parity = 0; number < units; number += stride, parity ^= 1) {
+    sums of = {{{0.0f}}};
+    // All warps make the same number of steps, for they meet at barriers.
+#pragma clang loop unroll(disable)
+    for (int done = 0; done < vectors; done += chunk) {
+      const int at = done + first_vector(p, thread);
+      if (done + chunk < vectors)
+        s->at += chunk;
+      else
+        begin_unit(s, p, number + stride + own, thread);
+      UNROLL for (int v = 0; v < vectors_of(p); ++v) {
+        add_vector(s, p, v, at + v * WARP, is_staged, &of);
+        load_vector(s, p, v);
       }
-      break;
     }
+    store_unit(p, to, &e, thread, factor, unit_products(p, &of, parity, thread));
+    e = load_epilogue(p, to, number + stride + own, thread % WARP);
+    load_residual(p, to, &e);
   }
 }
 
-SHARED_MEMORY float of_warps[THREADS / WARP * OUTPUTS];
-
-// Multiplies x by the rows of all matrices, one after the other. `split` divides
-// the warps of a block: so many warps share OUTPUTS rows, to have work for the whole
-// GPU.
-INLINE void multiply(weight_type type, const float *x,
-                     const matrix matrices[MAX_MATRICES], const int count,
-                     int inputs, int split) {
-  const int size = inputs_in_16_bytes(type), groups = inputs / GROUP;
-  const int warps = THREADS / WARP;
-  const int thread = (int)thread_idx(), lane = thread % WARP;
-  const int warp = thread / WARP, share = warp % split;
-  const int first =
-      ((int)block_idx() * (warps / split) + warp / split) * OUTPUTS;
-  const uint4_t *rows[OUTPUTS];
-  const uint16_t *group_scales[OUTPUTS];
-  float *outs[OUTPUTS], scales[OUTPUTS], sums[OUTPUTS];
-  UNROLL for (int r = 0; r < OUTPUTS; ++r) {
-    int at = first + r, found = 0;
-    rows[r] = 0, group_scales[r] = 0, outs[r] = 0, scales[r] = 1.0f;
-    sums[r] = 0.0f;
-    UNROLL for (int m = 0; m < count; ++m) {
-      const matrix *of = &matrices[m];
-      if (!found && at < of->outputs) {
-        found = 1;
-        rows[r] = (const uint4_t *)of->weights + (index)at * (inputs / size);
-        outs[r] = of->out + at;
-        if (type == WEIGHT_Q8)
-          scales[r] = ((const float *)of->scales)[at];
-        if (type == WEIGHT_Q4)
-          group_scales[r] = (const uint16_t *)of->scales + (index)at * groups;
-      }
-      at -= found ? 0 : of->outputs;
-    }
-    // Past the last row, the first one is computed again.
-    if (!found) {
-      rows[r] = (const uint4_t *)matrices[0].weights;
-      group_scales[r] = (const uint16_t *)matrices[0].scales;
-    }
+// Computes a product. Blocks have consecutive units, of all matrices one after the
+// other.
+INLINE void compute(const product *p, const result *to) {
+  const int thread = (int)thread_idx();
+  const int number = (int)block_idx() * by_split(p, WARPS);
+  const int own = number + by_split(p, thread / WARP);
+  stream s;
+  begin_unit(&s, p, own, thread);
+  UNROLL for (int v = 0; v < vectors_of(p); ++v)
+    load_vector(&s, p, v);
+  const norm_weights weights = load_norm_weights(&p->norm, p->inputs, thread);
+  epilogue e = load_epilogue(p, to, own, thread % WARP);
+  start_next_kernel();
+  wait_for_previous_kernel();
+  load_residual(p, to, &e);
+  if (p->inputs <= CAPACITY) {
+    const int parts = inputs_in_16_bytes(p->type) / 4;
+    const float factor = stage(p->x, &p->norm, weights, p->inputs, parts);
+    multiply_units(&s, p, to, e, number, factor, 1);
+  } else {
+    multiply_units(&s, p, to, e, number, 1.0f, 0);
   }
-
-#pragma clang loop unroll_count(4)
-  for (int i = share * WARP + lane; i < inputs / size; i += split * WARP) {
-    float values[MAX_INPUTS];
-    UNROLL for (int v = 0; v < size / 4; ++v) {
-      const uint4_t four = ((const uint4_t *)x)[i * (size / 4) + v];
-      UNROLL for (int e = 0; e < 4; ++e)
-        values[4 * v + e] = float_of(four[e]);
-    }
-    UNROLL for (int r = 0; r < OUTPUTS; ++r) {
-      float w[MAX_INPUTS], sum = type == WEIGHT_Q4 ? 0.0f : sums[r];
-      widen(type, rows[r][i], w);
-      UNROLL for (int e = 0; e < size; ++e)
-        sum = __builtin_fmaf(w[e], values[e], sum);
-      sums[r] = type == WEIGHT_Q4
-                    ? __builtin_fmaf(sum, float_from_f16(group_scales[r][i]),
-                                     sums[r])
-                    : sum;
-    }
-  }
-  UNROLL for (int r = 0; r < OUTPUTS; ++r) {
-    const float sum = warp_reduce_sum(sums[r]);
-    if (lane == 0)
-      of_warps[warp * OUTPUTS + r] = sum;
-  }
-  syncthreads();
-  if (share == 0 && lane == 0)
-    UNROLL for (int r = 0; r < OUTPUTS; ++r) {
-      float sum = 0.0f;
-      for (int s = 0; s < split; ++s)
-        sum += of_warps[(warp + s) * OUTPUTS + r];
-      if (outs[r])
-        *outs[r] = sum * scales[r];
-    }
 }
 
-#define MATRIX(w, s, o, n) {w, s, o, n}
-#define NO_MATRIX MATRIX(0, 0, 0, 0)
+// A matrix's operands, as parameters and as an initializer.
+#define UNSCALED_OPERANDS(m) const void *w##m, const void *b##m
+#define SCALED_OPERANDS(m) const void *w##m, const void *s##m, const void *b##m
+#define UNSCALED_MATRIX(m, out, n) {w##m, 0, b##m, out, n}
+#define SCALED_MATRIX(m, out, n) {w##m, s##m, b##m, out, n}
+#define NO_MATRIX {0, 0, 0, 0, 0}
 
-// Defines the kernels of a type for one, two and three matrices.
-#define DEFINE_MATVEC(name, type, element)                                     \
-  KERNEL cuda_matvec_##name##_1(const float *x, const element *w0,             \
-                                float *out0, int n0, int inputs, int split) {  \
-    const matrix matrices[] = {MATRIX(w0, 0, out0, n0), NO_MATRIX, NO_MATRIX}; \
-    multiply(type, x, matrices, 1, inputs, split);                             \
+#define NORM_OPERANDS                                                          \
+  const float *x, const void *norm_weight, const void *norm_bias
+#define NORM_NUMBERS                                                           \
+  int inputs, int split, int norm, int norm_type, uint32_t epsilon,            \
+      uint32_t offset, int bias_type
+#define NORM                                                                   \
+  {(norm_kind)norm, (element_type)norm_type, norm_weight, norm_bias,           \
+   float_of(epsilon), float_of(offset)}
+#define WITHOUT_NORM {NORM_NONE, ELEMENT_F32, 0, 0, 0.0f, 0.0f}
+
+#define PLAIN_RESULT {.kind = STORE, .bias_type = bias_type}
+
+// Defines the kernels of a type. `form` is UNSCALED or SCALED.
+#define DEFINE_NORM_MATVEC(name, type, form)                                   \
+  KERNEL cuda_norm_matvec_##name##_1(NORM_OPERANDS, form##_OPERANDS(0),        \
+                                     float *out0, int n0, NORM_NUMBERS) {      \
+    const product p = {                                                        \
+        type, x, NORM, {form##_MATRIX(0, out0, n0), NO_MATRIX, NO_MATRIX},     \
+        1,    0, inputs, split};                                               \
+    const result to = PLAIN_RESULT;                                            \
+    compute(&p, &to);                                                          \
   }                                                                            \
-  KERNEL cuda_matvec_##name##_2(const float *x, const element *w0,             \
-                                const element *w1, float *out0, float *out1,   \
-                                int n0, int n1, int inputs, int split) {       \
-    const matrix matrices[] = {MATRIX(w0, 0, out0, n0),                        \
-                               MATRIX(w1, 0, out1, n1), NO_MATRIX};            \
-    multiply(type, x, matrices, 2, inputs, split);                             \
+  KERNEL cuda_norm_matvec_##name##_2(                                          \
+      NORM_OPERANDS, form##_OPERANDS(0), form##_OPERANDS(1), float *out0,      \
+      float *out1, int n0, int n1, NORM_NUMBERS) {                             \
+    const product p = {type, x, NORM,                                          \
+                       {form##_MATRIX(0, out0, n0),                            \
+                        form##_MATRIX(1, out1, n1), NO_MATRIX},                \
+                       2, 0, inputs, split};                                   \
+    const result to = PLAIN_RESULT;                                            \
+    compute(&p, &to);                                                          \
   }                                                                            \
-  KERNEL cuda_matvec_##name##_3(                                               \
-      const float *x, const element *w0, const element *w1, const element *w2, \
-      float *out0, float *out1, float *out2, int n0, int n1, int n2,           \
-      int inputs, int split) {                                                 \
-    const matrix matrices[] = {MATRIX(w0, 0, out0, n0),                        \
-                               MATRIX(w1, 0, out1, n1),                        \
-                               MATRIX(w2, 0, out2, n2)};                       \
-    multiply(type, x, matrices, 3, inputs, split);                             \
+  KERNEL cuda_norm_matvec_##name##_3(                                          \
+      NORM_OPERANDS, form##_OPERANDS(0), form##_OPERANDS(1),                   \
+      form##_OPERANDS(2), float *out0, float *out1, float *out2, int n0,       \
+      int n1, int n2, NORM_NUMBERS) {                                          \
+    const product p = {type, x, NORM,                                          \
+                       {form##_MATRIX(0, out0, n0),                            \
+                        form##_MATRIX(1, out1, n1),                            \
+                        form##_MATRIX(2, out2, n2)},                           \
+                       3, 0, inputs, split};                                   \
+    const result to = PLAIN_RESULT;                                            \
+    compute(&p, &to);                                                          \
   }
 
-// Defines the kernels of a type with scales for one, two and three matrices.
-#define DEFINE_SCALED_MATVEC(name, type, element, scale)                       \
-  KERNEL cuda_matvec_##name##_1(const float *x, const element *w0,             \
-                                const scale *s0, float *out0, int n0,          \
-                                int inputs, int split) {                       \
-    const matrix matrices[] = {MATRIX(w0, s0, out0, n0), NO_MATRIX,            \
-                               NO_MATRIX};                                     \
-    multiply(type, x, matrices, 1, inputs, split);                             \
+#define DEFINE_NORM_ACTIVATED(name, type, form)                                \
+  KERNEL cuda_norm_activated_##name(                                           \
+      NORM_OPERANDS, form##_OPERANDS(0), float *out, int n, NORM_NUMBERS,      \
+      int activation, uint32_t steepness) {                                    \
+    const product p = {                                                        \
+        type, x, NORM, {form##_MATRIX(0, out, n), NO_MATRIX, NO_MATRIX},       \
+        1,    0, inputs, split};                                               \
+    const result to = {                                                        \
+        .kind = STORE_ACTIVATED,                                               \
+        .bias_type = bias_type,                                                \
+        .activation = {(activation_kind)activation, float_of(steepness)}};     \
+    compute(&p, &to);                                                          \
   }                                                                            \
-  KERNEL cuda_matvec_##name##_2(                                               \
-      const float *x, const element *w0, const scale *s0, const element *w1,   \
-      const scale *s1, float *out0, float *out1, int n0, int n1, int inputs,   \
-      int split) {                                                             \
-    const matrix matrices[] = {MATRIX(w0, s0, out0, n0),                       \
-                               MATRIX(w1, s1, out1, n1), NO_MATRIX};           \
-    multiply(type, x, matrices, 2, inputs, split);                             \
-  }                                                                            \
-  KERNEL cuda_matvec_##name##_3(                                               \
-      const float *x, const element *w0, const scale *s0, const element *w1,   \
-      const scale *s1, const element *w2, const scale *s2, float *out0,        \
-      float *out1, float *out2, int n0, int n1, int n2, int inputs,            \
-      int split) {                                                             \
-    const matrix matrices[] = {MATRIX(w0, s0, out0, n0),                       \
-                               MATRIX(w1, s1, out1, n1),                       \
-                               MATRIX(w2, s2, out2, n2)};                      \
-    multiply(type, x, matrices, 3, inputs, split);                             \
+  KERNEL cuda_norm_gated_##name(                                               \
+      NORM_OPERANDS, form##_OPERANDS(0), form##_OPERANDS(1), float *out,       \
+      int n, NORM_NUMBERS, int activation, uint32_t steepness,                 \
+      uint32_t limit, uint32_t up_offset) {                                    \
+    const product p = {                                                        \
+        type, x, NORM,                                                         \
+        {form##_MATRIX(0, out, n), form##_MATRIX(1, out, n), NO_MATRIX},       \
+        2,    1, inputs, split};                                               \
+    const result to = {                                                        \
+        .kind = STORE_GATED,                                                   \
+        .bias_type = bias_type,                                                \
+        .activation = {(activation_kind)activation, float_of(steepness)},      \
+        .limit = float_of(limit),                                              \
+        .up_offset = float_of(up_offset)};                                     \
+    compute(&p, &to);                                                          \
   }
+
+#define DEFINE_MATVEC_ADD(name, type, form)                                    \
+  KERNEL cuda_matvec_add_##name(const float *x, form##_OPERANDS(0),            \
+                                const float *residual, float *out, int n,      \
+                                int inputs, int split, int bias_type,          \
+                                uint32_t factor) {                             \
+    const product p = {type, x, WITHOUT_NORM,                                  \
+                       {form##_MATRIX(0, out, n), NO_MATRIX, NO_MATRIX},       \
+                       1, 0, inputs, split};                                   \
+    const result to = {.kind = STORE_SUM,                                      \
+                       .bias_type = bias_type,                                 \
+                       .residual = residual,                                   \
+                       .factor = float_of(factor)};                            \
+    compute(&p, &to);                                                          \
+  }
+
+#define DEFINE_MATVEC(name, type, form)                                  \
+  DEFINE_NORM_MATVEC(name, type, form)                                         \
+  DEFINE_NORM_ACTIVATED(name, type, form)                                      \
+  DEFINE_MATVEC_ADD(name, type, form)
 
 #endif

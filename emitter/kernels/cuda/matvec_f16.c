@@ -1,5 +1,5 @@
-// Products of a single row with weights in f16.
+// Fused products of a single row with weights in f16.
 
 #include "matvec.h"
 
-DEFINE_MATVEC(f16, WEIGHT_F16, uint16_t)
+DEFINE_MATVEC(f16, WEIGHT_F16, UNSCALED)

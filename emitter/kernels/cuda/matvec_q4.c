@@ -1,5 +1,5 @@
-// Products of a single row with weights in 4 bits.
+// Fused products of a single row with weights in 4 bits.
 
 #include "matvec.h"
 
-DEFINE_SCALED_MATVEC(q4, WEIGHT_Q4, uint8_t, uint16_t)
+DEFINE_MATVEC(q4, WEIGHT_Q4, SCALED)

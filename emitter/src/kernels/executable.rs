@@ -124,6 +124,11 @@ impl Executable {
         self.isa.is_gpu()
     }
 
+    /// Returns the number of items of a call.
+    pub(crate) fn items(&self) -> usize {
+        self.grid.items
+    }
+
     /// Returns how many tensors a call reads.
     pub(crate) fn operand_count(&self) -> usize {
         self.operands.len()
@@ -161,6 +166,8 @@ impl Executable {
         let sizes: String = self.sizes().map(|size| format!("_{size}")).collect();
         let Grid { items, grain } = self.grid;
         match self.source {
+            // On a GPU, all calls of a function are one executable, which is loaded once.
+            Source::File(_) if self.isa.is_gpu() => self.function.to_string(),
             Source::File(_) => format!("{}{sizes}_{items}", self.function),
             Source::Linked(_) => {
                 let types =
@@ -203,10 +210,15 @@ impl Executable {
         traffic
     }
 
+    /// Returns the name of the object with a function of a file. On a GPU each has its own.
+    fn object_name(&self, file: &str) -> String {
+        self.isa.object_name(if self.isa.is_gpu() { &self.function } else { file })
+    }
+
     /// Returns the names of the objects that contain its function and what that calls.
     pub(super) fn object_names(&self) -> Vec<String> {
         match &self.source {
-            Source::File(file) => vec![self.isa.object_name(file)],
+            Source::File(file) => vec![self.object_name(file)],
             Source::Linked(objects) => objects.iter().map(|object| object.name.to_string()).collect(),
         }
     }
@@ -215,7 +227,7 @@ impl Executable {
     pub(crate) fn objects(&self) -> Vec<Object> {
         match &self.source {
             Source::File(file) => {
-                let expected = self.isa.object_name(file);
+                let expected = self.object_name(file);
                 objects().filter(|object| object.name == expected).collect()
             }
             Source::Linked(objects) => objects.to_vec(),

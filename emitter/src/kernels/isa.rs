@@ -105,6 +105,7 @@ impl Isa {
     #[must_use]
     pub fn object_isa(self, file: &str) -> Option<Self> {
         match (self, file) {
+            (Self::Sm80, _) => Some(self),
             (Self::X86_64V4Bf16 | Self::X86_64V4Amx, "matmul_bf16") => Some(self),
             (_, "matmul_bf16") => None,
             (Self::X86_64V4Amx, "matmul_q8")
@@ -117,10 +118,11 @@ impl Isa {
         }
     }
 
-    /// Returns the name of the object that a module for this instruction set links for `<file>.c` of its folder.
+    /// Returns the name of the object that a module for this instruction set links for `<file>.c` of its folder; on a GPU, for
+    /// the function `file`.
     #[must_use]
     pub fn object_name(self, file: &str) -> String {
         let isa = self.object_isa(file).unwrap_or(self).name();
-        if self.is_gpu() { format!("cuda_{file}-{isa}.ptx") } else { format!("{file}-{isa}.o") }
+        if self.is_gpu() { format!("{file}-{isa}.ptx") } else { format!("{file}-{isa}.o") }
     }
 }

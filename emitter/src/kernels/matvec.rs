@@ -1,10 +1,22 @@
-//! Calls of `cuda/matvec_*.c`: products of a single row.
+//! Calls of `cuda/matvec_*.c`: products of a single row, with what comes before and after them.
 
-use super::arguments::{Argument, Arguments, Kernel, KernelFunction};
+use super::{
+    arguments::{Argument, Arguments, F32Bits, Kernel, KernelFunction, arguments},
+    executable::Grid,
+};
 use crate::{graph::Tensor, types::TensorType};
 
 /// The most matrices of one call.
 pub(crate) const MAX_MATRICES: usize = 3;
+
+/// Threads and warps of a workgroup: as in `cuda/row_input.h`.
+const THREADS: usize = 256;
+const WARPS: usize = THREADS / 32;
+
+/// The fewest workgroups of floats that keep an H100 busy, and the most of packed weights: more of these take turns, because
+/// each computes the norm again.
+const BUSY: usize = 384;
+const RESIDENT: usize = 264;
 
 /// How weights are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,34 +28,37 @@ pub(crate) enum MatvecWeights {
     Q4,
 }
 
+/// What a kernel does with products.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Plain(usize),
+    Activated,
+    Gated,
+    Added,
+}
+
 impl MatvecWeights {
-    /// Returns the file of its kernels, and their functions for one, two and three matrices.
-    fn functions(self) -> (&'static str, [&'static str; MAX_MATRICES]) {
+    fn function(self, form: Form) -> KernelFunction {
         macro_rules! names {
-            ($file:literal) => {
-                (
-                    $file,
-                    [
-                        concat!("cuda_", $file, "_1"),
-                        concat!("cuda_", $file, "_2"),
-                        concat!("cuda_", $file, "_3"),
-                    ],
-                )
-            };
+            ($ty:literal) => {{
+                let name = match form {
+                    Form::Plain(1) => concat!("cuda_norm_matvec_", $ty, "_1"),
+                    Form::Plain(2) => concat!("cuda_norm_matvec_", $ty, "_2"),
+                    Form::Plain(_) => concat!("cuda_norm_matvec_", $ty, "_3"),
+                    Form::Activated => concat!("cuda_norm_activated_", $ty),
+                    Form::Gated => concat!("cuda_norm_gated_", $ty),
+                    Form::Added => concat!("cuda_matvec_add_", $ty),
+                };
+                KernelFunction { file: concat!("matvec_", $ty), name }
+            }};
         }
         match self {
-            Self::F32 => names!("matvec_f32"),
-            Self::Bf16 => names!("matvec_bf16"),
-            Self::F16 => names!("matvec_f16"),
-            Self::Q8 => names!("matvec_q8"),
-            Self::Q4 => names!("matvec_q4"),
+            Self::F32 => names!("f32"),
+            Self::Bf16 => names!("bf16"),
+            Self::F16 => names!("f16"),
+            Self::Q8 => names!("q8"),
+            Self::Q4 => names!("q4"),
         }
-    }
-
-    /// Returns the file of its kernels.
-    #[cfg(test)]
-    pub(crate) fn file(self) -> &'static str {
-        self.functions().0
     }
 
     /// Returns how many inputs a thread reads at once.
@@ -57,49 +72,206 @@ impl MatvecWeights {
     }
 }
 
-/// A matrix of a call, with its result.
-#[derive(Debug, Clone)]
+/// A matrix of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MatvecMatrix {
     pub(crate) weight: Tensor,
     /// The scales of quantized weights.
     pub(crate) scales: Option<Tensor>,
-    pub(crate) out: TensorType,
+    /// Without a bias, any tensor.
+    pub(crate) bias: Tensor,
     pub(crate) outputs: usize,
 }
 
-/// Multiplies one row by up to [`MAX_MATRICES`] matrices. Each `split` warps share some outputs.
-#[derive(Debug, Clone)]
-pub(crate) struct Matvec {
-    pub(crate) weights: MatvecWeights,
+/// The row that is multiplied, and its norm: 0 is none, 1 RMS, 2 layer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MatvecRow {
     pub(crate) x: Tensor,
+    pub(crate) norm_weight: Tensor,
+    pub(crate) norm_bias: Tensor,
+    pub(crate) norm: usize,
+    /// 0 is `f32`, 1 bf16, 2 f16.
+    pub(crate) norm_type: usize,
+    pub(crate) epsilon: F32Bits,
+    pub(crate) offset: F32Bits,
+}
+
+/// Up to [`MAX_MATRICES`] matrices that are multiplied by one row.
+#[derive(Debug, Clone)]
+pub(crate) struct MatvecProducts {
+    pub(crate) weights: MatvecWeights,
+    pub(crate) row: MatvecRow,
     pub(crate) matrices: Vec<MatvecMatrix>,
     pub(crate) inputs: usize,
-    pub(crate) split: usize,
+    pub(crate) bias_type: MatvecBias,
+}
+
+impl MatvecProducts {
+    /// Returns how many outputs there are, or pairs of outputs of two matrices, each for some warps.
+    fn units(&self, form: Form) -> usize {
+        let outputs = self.matrices.iter().map(|matrix| matrix.outputs);
+        if form == Form::Gated { outputs.take(1).sum() } else { outputs.sum() }
+    }
+
+    fn is_packed(&self) -> bool {
+        matches!(self.weights, MatvecWeights::Q8 | MatvecWeights::Q4)
+    }
+
+    /// Returns how many warps share an output.
+    fn split(&self, form: Form) -> usize {
+        let few = self.units(form) < BUSY * WARPS;
+        if few && !self.is_packed() { 2 } else { 1 }
+    }
+
+    /// Returns the workgroups of a call.
+    fn workgroups(&self, form: Form) -> usize {
+        let all = (self.units(form) * self.split(form)).div_ceil(WARPS);
+        if self.is_packed() && all > 2 * RESIDENT { RESIDENT } else { all }
+    }
+}
+
+/// The biases of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MatvecBias {
+    None,
+    /// 0 is `f32`, 1 bf16, 2 f16.
+    Of(usize),
+}
+
+impl Argument for MatvecBias {
+    fn add_to(self, arguments: &mut Arguments, name: &'static str) {
+        let number = match self {
+            // The bits of -1.
+            Self::None => u32::MAX as usize,
+            Self::Of(ty) => ty,
+        };
+        number.add_to(arguments, name);
+    }
+}
+
+arguments! {
+    /// The activation of an MLP: `kind` is 0 for SiLU, 1 for Swish, 2 for GELU and 3 for its approximation by tanh.
+    struct MatvecActivation {
+        activation: usize,
+        steepness: F32Bits,
+    }
+
+    /// The limits of a gated MLP, of which infinity is none, and what is added to `up`.
+    struct MatvecGate {
+        limit: F32Bits,
+        up_offset: F32Bits,
+    }
+}
+
+/// A call of one of the kernels.
+#[derive(Debug, Clone)]
+pub(crate) enum Matvec {
+    /// The products, one result for each matrix.
+    Plain { products: MatvecProducts, outs: Vec<TensorType> },
+    /// The activation of the product by one matrix.
+    Activated { products: MatvecProducts, out: TensorType, activation: MatvecActivation },
+    /// The activation of the product by the first matrix, times that by the second.
+    Gated { products: MatvecProducts, out: TensorType, activation: MatvecActivation, gate: MatvecGate },
+    /// `residual` and `factor` times the product by one matrix. The row has no norm.
+    Added { products: MatvecProducts, residual: Tensor, out: TensorType, factor: F32Bits },
+}
+
+impl Matvec {
+    /// Returns the workgroups of the call.
+    pub(crate) fn grid(&self) -> Grid {
+        let (products, form) = self.products();
+        Grid { items: products.workgroups(form), grain: THREADS }
+    }
+
+    fn products(&self) -> (&MatvecProducts, Form) {
+        match self {
+            Self::Plain { products, .. } => (products, Form::Plain(products.matrices.len())),
+            Self::Activated { products, .. } => (products, Form::Activated),
+            Self::Gated { products, .. } => (products, Form::Gated),
+            Self::Added { products, .. } => (products, Form::Added),
+        }
+    }
 }
 
 impl Kernel for Matvec {
     fn function(&self) -> KernelFunction {
-        let (file, names) = self.weights.functions();
-        KernelFunction { file, name: names[self.matrices.len() - 1] }
+        let (products, form) = self.products();
+        products.weights.function(form)
     }
 
     fn arguments(self) -> Arguments {
         const WEIGHTS: [&str; MAX_MATRICES] = ["w0", "w1", "w2"];
         const SCALES: [&str; MAX_MATRICES] = ["s0", "s1", "s2"];
+        const BIASES: [&str; MAX_MATRICES] = ["b0", "b1", "b2"];
         const RESULTS: [&str; MAX_MATRICES] = ["out0", "out1", "out2"];
         const OUTPUTS: [&str; MAX_MATRICES] = ["n0", "n1", "n2"];
         let mut arguments = Arguments::default();
-        self.x.add_to(&mut arguments, "x");
-        for (index, MatvecMatrix { weight, scales, out, outputs }) in self.matrices.into_iter().enumerate() {
-            weight.add_to(&mut arguments, WEIGHTS[index]);
-            if let Some(scales) = scales {
-                scales.add_to(&mut arguments, SCALES[index]);
-            }
-            out.add_to(&mut arguments, RESULTS[index]);
-            outputs.add_to(&mut arguments, OUTPUTS[index]);
+        let all = &mut arguments;
+        let (products, form) = self.products();
+        let MatvecProducts { weights: _, row, matrices, inputs, bias_type } = products.clone();
+        let split = products.split(form);
+        let has_norm = form != Form::Added;
+        row.x.add_to(all, "x");
+        if has_norm {
+            row.norm_weight.add_to(all, "norm_weight");
+            row.norm_bias.add_to(all, "norm_bias");
         }
-        self.inputs.add_to(&mut arguments, "inputs");
-        self.split.add_to(&mut arguments, "split");
+        for (index, MatvecMatrix { weight, scales, bias, outputs }) in matrices.into_iter().enumerate() {
+            weight.add_to(all, WEIGHTS[index]);
+            if let Some(scales) = scales {
+                scales.add_to(all, SCALES[index]);
+            }
+            bias.add_to(all, BIASES[index]);
+            match form {
+                Form::Plain(_) => outputs.add_to(all, OUTPUTS[index]),
+                _ if index == 0 => outputs.add_to(all, "n"),
+                _ => {}
+            }
+        }
+        inputs.add_to(all, "inputs");
+        split.add_to(all, "split");
+        if has_norm {
+            row.norm.add_to(all, "norm");
+            row.norm_type.add_to(all, "norm_type");
+            row.epsilon.add_to(all, "epsilon");
+            row.offset.add_to(all, "offset");
+        }
+        bias_type.add_to(all, "bias_type");
+        match self {
+            Self::Plain { outs, .. } => {
+                outs.into_iter().zip(RESULTS).for_each(|(out, name)| out.add_to(all, name));
+            }
+            Self::Activated { out, activation, .. } => {
+                out.add_to(all, "out");
+                activation.add_to(all, "");
+            }
+            Self::Gated { out, activation, gate, .. } => {
+                out.add_to(all, "out");
+                activation.add_to(all, "");
+                gate.add_to(all, "");
+            }
+            Self::Added { residual, out, factor, .. } => {
+                residual.add_to(all, "residual");
+                out.add_to(all, "out");
+                factor.add_to(all, "factor");
+            }
+        }
         arguments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::stated_constant;
+
+    #[test]
+    fn constants_are_those_of_the_kernels() {
+        use MatvecWeights::{Bf16, F16, F32, Q4, Q8};
+        for weights in [F32, Bf16, F16, Q8, Q4] {
+            let function = weights.function(Form::Added).name;
+            let found = ["threads", "rows", "matrices"].map(|name| stated_constant(function, name));
+            assert_eq!(found, [THREADS, 1, MAX_MATRICES].map(Some), "{weights:?}");
+        }
     }
 }

@@ -8,12 +8,18 @@ use std::{
 };
 
 use mlxcel_artifacts::{CacheType, Float, Quant};
-use mlxcel_models::{Coding, Expr, Numbers, OfGroups, Preset, Storage, StoredTensor, Weight};
+use mlxcel_models::{Coding, Expr, ModelConfig, Numbers, OfGroups, Preset, Storage, StoredTensor, Weight};
 use safetensors::Dtype;
 
 use super::{
+    arguments::F32Bits,
+    cuda_matmul::{CudaMatmul, CudaMatrix, Tiles},
     executable::{Call, Executable, Grid},
     isa::Isa,
+    matvec::{
+        MAX_MATRICES, Matvec, MatvecActivation, MatvecBias, MatvecGate, MatvecMatrix, MatvecProducts,
+        MatvecRow, MatvecWeights,
+    },
     vector_product::{ProductOfColumns, ProductOfRows},
 };
 use crate::{
@@ -90,12 +96,13 @@ fn cuda_prototypes() -> Prototypes {
 /// Returns the C types that may stand for a tensor's elements.
 fn element(isa: Isa, dtype: Dtype) -> &'static [&'static str] {
     match dtype {
-        Dtype::F32 => &["float"],
-        Dtype::F16 | Dtype::BF16 => &["uint16_t"],
+        // What may be of several types has a number that says which.
+        Dtype::F32 => &["float", "void"],
+        Dtype::F16 | Dtype::BF16 => &["uint16_t", "void"],
         Dtype::I32 => &["int32_t"],
         // Weights in groups and their scales have no sign of their own.
-        Dtype::I8 if isa.q8_activation() == Dtype::I8 => &["int8_t", "uint8_t", "act_q8"],
-        Dtype::I8 => &["int8_t", "uint8_t"],
+        Dtype::I8 if isa.q8_activation() == Dtype::I8 => &["int8_t", "uint8_t", "act_q8", "void"],
+        Dtype::I8 => &["int8_t", "uint8_t", "void"],
         Dtype::I16 if isa.q8_activation() == Dtype::I16 => &["act_q8", "int16_t"],
         Dtype::I16 => &["int16_t"],
         _ => &[],
@@ -174,6 +181,75 @@ fn executables() -> Vec<Executable> {
                     found.extend(module.executables().chain(packing.executables()).cloned());
                 }
             }
+        }
+    }
+    found
+}
+
+/// Returns the executables of products on GPUs: of every type of weights, number of matrices and kind.
+fn executables_of_products() -> Vec<Executable> {
+    use MatvecWeights::{Bf16, F16, F32, Q4, Q8};
+    let mut found = Vec::new();
+    for (weights, dtype) in
+        [(F32, Dtype::F32), (Bf16, Dtype::BF16), (F16, Dtype::F16), (Q8, Dtype::I8), (Q4, Dtype::I8)]
+    {
+        let mut g = Graph::new();
+        let out = || TensorType::new(Dtype::F32, [64]);
+        let rows = g.argument(if dtype == Dtype::I8 { Dtype::BF16 } else { dtype }, &[64, 64]);
+        let x = g.argument(Dtype::F32, &[64]);
+        let weight = g.argument(dtype, &[64, 64]);
+        let scale = if weights == Q8 { Dtype::F32 } else { Dtype::F16 };
+        let scales = (dtype == Dtype::I8).then(|| g.argument(scale, &[64]));
+        for count in 1..=MAX_MATRICES {
+            let matrix = CudaMatrix { weight, scales, out: out(), outputs: 64 };
+            for tiles in [Tiles::Small, Tiles::Medium, Tiles::Large] {
+                let matrices = vec![matrix.clone(); count];
+                let call = CudaMatmul { weights, tiles, x: rows, matrices, m: 64, k: 64, splits: 1 };
+                let grid = call.grid();
+                found.push(Call::new(&g, Isa::Sm80, call, grid).executable);
+            }
+        }
+        let none = F32Bits(0.0);
+        let row =
+            MatvecRow { x, norm_weight: x, norm_bias: x, norm: 0, norm_type: 0, epsilon: none, offset: none };
+        let matrix = MatvecMatrix { weight, scales, bias: x, outputs: 64 };
+        let products = |count| MatvecProducts {
+            weights,
+            row,
+            matrices: vec![matrix; count],
+            inputs: 64,
+            bias_type: MatvecBias::None,
+        };
+        let activation = MatvecActivation { activation: 0, steepness: none };
+        let gate = MatvecGate { limit: none, up_offset: none };
+        let plain = (1..=MAX_MATRICES).map(|n| Matvec::Plain { products: products(n), outs: vec![out(); n] });
+        let others = [
+            Matvec::Activated { products: products(1), out: out(), activation: activation.clone() },
+            Matvec::Gated { products: products(2), out: out(), activation, gate },
+            Matvec::Added { products: products(1), residual: x, out: out(), factor: none },
+        ];
+        for call in plain.chain(others) {
+            let grid = call.grid();
+            found.push(Call::new(&g, Isa::Sm80, call, grid).executable);
+        }
+    }
+    found
+}
+
+/// Returns the executables of attention on GPUs: of every type of the cache, and heads of every width.
+fn executables_of_gpu_attention() -> Vec<Executable> {
+    let mut found = Vec::new();
+    for width in [64, 128, 256] {
+        let config = Preset::find("llama-3.2-1b").unwrap().config;
+        let config = config.replace("\"head_dim\": 64", &format!("\"head_dim\": {width}"));
+        let mut model = ModelConfig::from_json(&config).unwrap();
+        model.blocks.truncate(1);
+        let floats = [Float::F32, Float::Bf16, Float::F16].map(CacheType::Float);
+        for cache_type in floats.into_iter().chain([CacheType::Q8]) {
+            let plan = Plan { cache_type, ..Plan::new(&model, Float::Bf16, 2048) };
+            let numerics = Numerics { gpu: Some(Isa::Sm80), ..Numerics::default() };
+            let (module, _) = build(&model, &plan.for_target(numerics), &Storage::all(Dtype::BF16)).unwrap();
+            found.extend(module.executables().cloned());
         }
     }
     found
@@ -287,7 +363,8 @@ fn executables_of_programs() -> Vec<Executable> {
 fn calls_match_the_c_prototypes() {
     let [cpu, cuda] = [cpu_prototypes(), cuda_prototypes()];
     let mut used = BTreeSet::new();
-    let of_models = executables().into_iter().chain(executables_of_groups());
+    let of_gpus = executables_of_products().into_iter().chain(executables_of_gpu_attention());
+    let of_models = executables().into_iter().chain(executables_of_groups()).chain(of_gpus);
     for executable in of_models.chain(executables_of_moments()).chain(executables_of_programs()) {
         let (prototypes, name) =
             (if executable.is_gpu() { &cuda } else { &cpu }, executable.function_name().to_owned());

@@ -1,7 +1,7 @@
 //! Attention over the cache.
 //!
-//! `layer.rs` projects. Then kernels rotate, cache and attend (`kernel.rs`), or generated code does (`online.rs`). On some GPUs
-//! generated code rotates and caches, and kernels attend (`gpu.rs`).
+//! `layer.rs` projects. Then kernels rotate, cache and attend, on CPUs (`kernel.rs`) or on GPUs (`gpu.rs`), or generated code
+//! does (`online.rs`).
 
 mod gpu;
 mod kernel;
@@ -9,5 +9,6 @@ mod layer;
 mod online;
 mod sequence;
 
+pub(crate) use gpu::counters;
 pub(crate) use layer::attention;
 pub(crate) use sequence::{Division, PageTable, Rows};

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use mlxcel_artifacts::{CacheType, entry::PARAMETER_SCOPE};
-use mlxcel_models::{Linear, Storage, Weight};
+use mlxcel_models::{Linear, Norm, Storage, Weight};
 use safetensors::Dtype;
 
 use super::{
     float_bits,
+    linear::RowProduct,
     parts::{self, Part, PartSize, split_weight},
     superblocks::Quantizer,
     weights::{Matrix, Weights},
@@ -62,6 +63,10 @@ pub(crate) struct Builder<'a> {
     pub(crate) observed: Option<Vec<(Vec<String>, Tensor)>>,
     /// Rows that kernels have quantized, by the tensor of floats.
     pub(crate) quantized: HashMap<(Tensor, Activation), Vec<Tensor>>,
+    /// What results of norms are the norms of, for kernels that normalize what they multiply.
+    pub(crate) norms: HashMap<Tensor, (Tensor, Norm)>,
+    /// Products of a single row by kernels of GPUs.
+    pub(crate) row_products: HashMap<Tensor, RowProduct>,
     /// Rows with their elements in the order that the second tensor lists.
     ordered: HashMap<(Tensor, Tensor), Tensor>,
 }
@@ -89,6 +94,8 @@ impl<'a> Builder<'a> {
             arguments: None,
             observed: None,
             quantized: HashMap::new(),
+            norms: HashMap::new(),
+            row_products: HashMap::new(),
             ordered: HashMap::new(),
         }
     }

@@ -28,6 +28,17 @@ pub(crate) struct PoolValue {
     /// The elements, and their scales if they are quantized: `[pages, 2 · layers, kv_heads, 64, …]`.
     pub(crate) parts: Vec<Tensor>,
     pub(crate) table: PageTable,
+    /// What kernels of GPUs take besides, in a call in place.
+    pub(crate) staged: Option<Staged>,
+}
+
+/// Numbers of a call in place, on the device.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Staged {
+    /// The positions, the slots and the first pages of rows, `[3, rows]`.
+    pub(crate) row_numbers: Tensor,
+    /// Zeros, with which kernels count workgroups.
+    pub(crate) counters: Tensor,
 }
 
 /// One layer's part of the cache.
@@ -78,7 +89,7 @@ impl Cache {
         let (kv_heads, head_dim) = heads.map_or((1, 1), |layer| (layer.kv_heads, layer.head_dim));
         b.cache_type = CacheType::Float(Float::F32);
         let value = b.graph.uninitialized(Dtype::F32, &[pages, 2, kv_heads, PAGE, head_dim]);
-        let pools = vec![PoolValue { parts: vec![value], table }];
+        let pools = vec![PoolValue { parts: vec![value], table, staged: None }];
         let numbers = b.graph.uninitialized(Dtype::I32, &[1]);
         Self { pools, places: vec![(0, 0); model.blocks.len()], numbers }
     }
@@ -110,6 +121,18 @@ impl LayerCache<'_> {
     /// Replaces the whole pool, after a kernel wrote to it.
     pub(crate) fn replace(&mut self, tensors: &[Tensor]) {
         self.pool.parts.copy_from_slice(tensors);
+    }
+
+    /// Returns what kernels of GPUs take besides, in a call in place.
+    pub(crate) fn staged(&self) -> Option<Staged> {
+        self.pool.staged
+    }
+
+    /// Replaces the counters, after a kernel counted with them.
+    pub(crate) fn replace_counters(&mut self, counters: Tensor) {
+        if let Some(staged) = &mut self.pool.staged {
+            staged.counters = counters;
+        }
     }
 
     /// Returns how keys and values are stored.

@@ -5,7 +5,7 @@ use safetensors::Dtype;
 use super::builder::Builder;
 use crate::{
     graph::Tensor,
-    kernels::{GatherRows, Grid, Isa, Kernel},
+    kernels::{Embed, F32Bits, GatherRows, Grid, Isa, Kernel, MatvecWeights},
     types::TensorType,
 };
 
@@ -15,14 +15,32 @@ const WORKGROUP_ELEMENTS: usize = 4096;
 /// Returns rows of `table`, `[.., width]` in `f32`: `[rows]` ids to `[rows, width]`.
 pub(crate) fn gather_rows(b: &mut Builder<'_>, table: Tensor, ids: Tensor) -> Tensor {
     let &[_, width] = b.graph.shape(table) else { return table };
-    match b.numerics.cpu_isa() {
-        Some(isa) => call(b, isa, ids, width, |count, out| GatherRows { table, ids, count, out, width }),
-        None => {
+    let gpu = gpu_gather(b, table, ids);
+    match (b.numerics.cpu_isa(), gpu) {
+        (_, Some(rows)) => rows,
+        (Some(isa), None) => {
+            call(b, isa, ids, width, |count, out| GatherRows { table, ids, count, out, width })
+        }
+        (None, None) => {
             let rows = b.graph.take_rows(table, ids);
             // Fused with the norm, the gathered rows exceed IREE's stack limit.
             b.graph.barrier(rows)
         }
     }
+}
+
+/// Returns rows of a table by a GPU's kernel, if it reads the table.
+fn gpu_gather(b: &mut Builder<'_>, table: Tensor, ids: Tensor) -> Option<Tensor> {
+    let (isa, &[rows, width]) = (b.numerics.gpu?, b.graph.shape(table)) else { return None };
+    let weights = MatvecWeights::F32;
+    if !width.is_multiple_of(weights.vector()) || b.graph.dtype(table) != Dtype::F32 {
+        return None;
+    }
+    let count = b.graph.shape(ids).iter().product();
+    let out = TensorType::new(Dtype::F32, [count, width]);
+    let embed =
+        Embed { weights, tokens: ids, table, scales: None, out, width, vocab: rows, scale: F32Bits(1.0) };
+    Some(b.module.call(&mut b.graph, isa, embed, Embed::grid(count))[0])
 }
 
 /// Calls a kernel with the number of rows that are not padding and the type of its result, `[…, width]` in `f32` for `ids` of

@@ -5,13 +5,17 @@
 
 mod dot;
 mod embedding;
+mod gpu_matmul;
 mod gpu_matvec;
 mod layer;
 mod named;
 pub(super) mod panels;
 mod quantized;
+mod row_product;
 mod shared_tensors;
 
 pub(crate) use embedding::embedding;
+pub(super) use gpu_matvec::{activated, added, takes_norm, vector};
 pub(crate) use layer::{linear, linears};
+pub(crate) use row_product::RowProduct;
 pub(super) use shared_tensors::{distinct_tensors, layer_outputs};

@@ -6,12 +6,18 @@ mod kernel;
 use mlxcel_models::Norm;
 
 use self::generated::norm as generated_norm;
-use super::builder::Builder;
+use super::{builder::Builder, linear::takes_norm};
 use crate::{graph::Tensor, plan::Products};
 
 /// Normalizes the last dimension of `x`, `[batch, tokens, width]`, in `f32`, see [`Norm`].
 pub(crate) fn norm(b: &mut Builder<'_>, layer: &Norm, x: Tensor) -> Tensor {
-    let Products::Kernels(isa) = b.numerics.products else { return generated_norm(b, layer, x) };
+    let Products::Kernels(isa) = b.numerics.products else {
+        let normed = generated_norm(b, layer, x);
+        if takes_norm(b, layer) {
+            b.norms.insert(normed, (x, layer.clone()));
+        }
+        return normed;
+    };
     kernel::norm(b, isa, layer, x, 1).unwrap_or_else(|| generated_norm(b, layer, x))
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn pooling(b: &mut Builder<'_>, layer: Pooling, x: Tensor, rows: &Row
     let x = b.graph.barrier(x);
     let pooled = match rows.division {
         Division::Ragged { begins, .. } => pool_ragged(&mut b.graph, layer.kind, x, begins),
-        Division::Uniform { .. } => pool_uniform(b, layer.kind, x),
+        Division::Uniform { .. } | Division::InPlace => pool_uniform(b, layer.kind, x),
     };
     let g = &mut b.graph;
     let whole = g.shape(pooled).to_vec();

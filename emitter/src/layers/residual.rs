@@ -4,6 +4,7 @@ use mlxcel_models::Norm;
 
 use super::{
     builder::Builder,
+    linear::added,
     norm::{add_norm, norm},
 };
 use crate::{graph::Tensor, plan::Products};
@@ -29,6 +30,10 @@ impl Residual {
     /// Adds `result · scale`.
     pub(crate) fn add(&mut self, b: &mut Builder<'_>, result: Tensor, scale: f64) {
         self.sum(b);
+        if let Some(sum) = added(b, result, self.x, scale) {
+            self.x = sum;
+            return;
+        }
         self.pending = Some(Pending { result, scale });
         if !matches!(b.numerics.products, Products::Kernels(_)) {
             self.sum(b);

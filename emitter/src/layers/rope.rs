@@ -10,7 +10,7 @@ use safetensors::Dtype;
 use super::builder::Builder;
 use crate::{
     graph::{Graph, Tensor},
-    kernels::{Grid, Isa, Rotations},
+    kernels::{CudaRotation, Grid, Isa, Rotations},
     types::TensorType,
 };
 
@@ -29,6 +29,9 @@ pub(crate) struct Rotation {
     signed_sin: Tensor,
 }
 
+/// Threads of a workgroup: `THREADS` of `cuda/rotation.c`.
+const GPU_THREADS: usize = 128;
+
 /// Positions whose angles the kernel computes at least in a workgroup.
 const KERNEL_GRAIN: usize = 16;
 
@@ -39,9 +42,10 @@ pub(crate) fn rotation(b: &mut Builder<'_>, rope: &Rope, positions: Tensor, capa
     let coarse_step = (FINE, rope.amplitude());
     let coarse = tables(&mut b.graph, &frequencies, coarse_step, capacity.div_ceil(FINE));
     let fine = tables(&mut b.graph, &frequencies, (1, 1.0), FINE);
-    let [cos, sin] = match b.numerics.cpu_isa() {
-        Some(isa) => kernel(b, isa, positions, coarse, fine),
-        None => generated(&mut b.graph, positions, coarse, fine),
+    let [cos, sin] = match (b.numerics.cpu_isa(), b.numerics.gpu) {
+        (Some(isa), _) => kernel(b, isa, positions, coarse, fine),
+        (None, Some(isa)) => gpu_kernel(b, isa, positions, coarse, fine),
+        (None, None) => generated(&mut b.graph, positions, coarse, fine),
     };
     let g = &mut b.graph;
     let negative = g.negate(sin);
@@ -76,6 +80,32 @@ fn kernel(
         pairs,
     };
     let results = b.module.call(&mut b.graph, isa, call, Grid { items: batch * tokens, grain: KERNEL_GRAIN });
+    [results[0], results[1]]
+}
+
+/// The same by a GPU's kernel.
+fn gpu_kernel(
+    b: &mut Builder<'_>,
+    isa: Isa,
+    positions: Tensor,
+    coarse: [Tensor; 2],
+    fine: [Tensor; 2],
+) -> [Tensor; 2] {
+    let &[batch, tokens] = b.graph.shape(positions) else { return coarse };
+    let pairs = b.graph.shape(fine[0])[1];
+    let result = TensorType::new(Dtype::F32, [batch, tokens, pairs]);
+    let call = CudaRotation {
+        positions,
+        cos_coarse: coarse[0],
+        sin_coarse: coarse[1],
+        cos_fine: fine[0],
+        sin_fine: fine[1],
+        cos: result.clone(),
+        sin: result,
+        pairs,
+    };
+    let grid = Grid { items: batch * tokens, grain: GPU_THREADS };
+    let results = b.module.call(&mut b.graph, isa, call, grid);
     [results[0], results[1]]
 }
 

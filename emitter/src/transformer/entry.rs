@@ -6,7 +6,12 @@ use mlxcel_artifacts::entry::{ArgumentKind, ArgumentSpec, CallSizes, Entry, PAGE
 use mlxcel_models::{Head, ModelConfig, Rope};
 use safetensors::Dtype;
 
-use super::{best::best, block::block, head::head};
+use super::{
+    best::best,
+    block::block,
+    head::head,
+    stage::{place_results, stage},
+};
 use crate::{
     chains,
     error::Error,
@@ -57,7 +62,8 @@ fn entry_results(
     plan: &Plan,
     entry: &Entry,
 ) -> Result<Vec<Tensor>, String> {
-    let arguments = Arguments::new(&mut b.graph, &entry.arguments);
+    let in_place = entry.role.sizes().is_some_and(|sizes| sizes.in_place);
+    let arguments = Arguments::new(&mut b.graph, &entry.arguments, in_place);
     if let Role::Best { .. } = entry.role {
         let logits = arguments.tensor(ArgumentKind::Logits)?;
         let made = best(b, logits, arguments.tensor(ArgumentKind::SelectedCount)?);
@@ -72,16 +78,20 @@ fn entry_results(
     let tokens = b.graph.reshape(tokens, &shape);
     let positions = arguments.tensor(ArgumentKind::Positions)?;
     let positions = b.graph.reshape(positions, &shape);
-    let division = arguments.division(sizes)?;
+    let mut pools = match entry.role {
+        Role::Embed(_) => Vec::new(),
+        _ => arguments.pools(plan, model)?,
+    };
+    let (positions, division) = match sizes.in_place {
+        true => (stage(b, model, positions, &mut pools), Division::InPlace),
+        false => (positions, arguments.division(sizes)?),
+    };
     let rows = Rows { positions, division };
     let real = if sizes.uniform { ArgumentKind::Lengths } else { ArgumentKind::Rows };
     b.lengths = arguments.tensor(real).ok();
     let mut cache = match entry.role {
         Role::Embed(_) => transient_cache(b, model, &arguments, sizes)?,
-        _ => {
-            let pools = arguments.pools(plan, model)?;
-            Cache::new(&mut b.graph, model, pools)
-        }
+        _ => Cache::new(&mut b.graph, model, pools),
     };
     let x = b.scope("embedding", |b| embedding(b, &model.embedding, tokens, positions));
     let mut stream = Residual::new(x);
@@ -98,10 +108,15 @@ fn entry_results(
             vec![(ResultKind::Embedding, embedding)]
         }
     };
-    in_order(entry, &made, |kind| match kind {
+    let mut results = in_order(entry, &made, |kind| match kind {
         ResultKind::Cache { pool, part } => cache.tensor(pool, part),
         _ => None,
-    })
+    })?;
+    if sizes.in_place {
+        let places = [arguments.tensor(ArgumentKind::NextToken)?, arguments.tensor(ArgumentKind::Logits)?];
+        place_results(b, &mut results, &places, sizes.rows_of_a_sequence() == 1);
+    }
+    Ok(results)
 }
 
 /// Returns an entry's results in its order, of those that were made and others.
@@ -127,7 +142,7 @@ struct Arguments {
 
 impl Arguments {
     /// Declares the arguments of a function.
-    fn new(g: &mut Graph, arguments: &[ArgumentSpec]) -> Self {
+    fn new(g: &mut Graph, arguments: &[ArgumentSpec], in_place: bool) -> Self {
         let mut result = Self::default();
         for ArgumentSpec { name: _, kind, dtype, shape } in arguments {
             let tensor = match kind {
@@ -135,9 +150,11 @@ impl Arguments {
                     result.end = Some(g.host_argument());
                     continue;
                 }
-                ArgumentKind::Cache { .. } => {
+                ArgumentKind::Cache { .. } if shape.first() == Some(&0) => {
                     g.overwritten_argument(*dtype, shape.get(1..).unwrap_or_default())
                 }
+                ArgumentKind::Cache { .. } | ArgumentKind::NextToken => g.consumed_argument(*dtype, shape),
+                ArgumentKind::Logits if in_place => g.consumed_argument(*dtype, shape),
                 _ => g.argument(*dtype, shape),
             };
             result.tensors.insert(*kind, tensor);
@@ -168,7 +185,8 @@ impl Arguments {
                 first_pages: self.tensor(ArgumentKind::FirstPages { pool }).ok(),
                 slots: self.tensor(ArgumentKind::Slots { pool }).ok(),
             };
-            Ok(PoolValue { parts: (0..spec.parts.len()).map(part).collect::<Result<_, String>>()?, table })
+            let parts = (0..spec.parts.len()).map(part).collect::<Result<_, String>>()?;
+            Ok(PoolValue { parts, table, staged: None })
         };
         pools.iter().enumerate().map(value).collect()
     }

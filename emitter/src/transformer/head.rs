@@ -67,6 +67,6 @@ mod tests {
 
     #[test]
     fn constants_are_those_of_the_kernel() {
-        assert_eq!(stated_constant("argmax", "threads"), Some(ARGMAX_THREADS));
+        assert_eq!(stated_constant("cuda_argmax", "threads"), Some(ARGMAX_THREADS));
     }
 }

@@ -107,7 +107,7 @@ SHARED int end_tests(void) {
 
 // ----------------------------------------------------------------- buffers
 
-#define MAX_BUFFERS 24
+#define MAX_BUFFERS 32
 #define MARGIN 64 // minimum of guarded bytes before a buffer
 #define MARGIN_BYTE 0xa5
 

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     const fn ragged(rows: usize, sequences: usize) -> CallSizes {
-        CallSizes { rows, sequences, selected: sequences, uniform: false }
+        CallSizes { rows, sequences, selected: sequences, uniform: false, in_place: false }
     }
 
     const fn generating(served: u64) -> Want {
@@ -194,7 +194,8 @@ mod tests {
     #[test]
     fn a_prompt_gets_a_chunk_when_it_is_its_turn() {
         // Generation and prompts never fit one step.
-        let sizes = [CallSizes { rows: 8, sequences: 8, selected: 8, uniform: true }, ragged(64, 1)];
+        let sizes =
+            [CallSizes { rows: 8, sequences: 8, selected: 8, uniform: true, in_place: false }, ragged(64, 1)];
         let wants = |prompt_served| [generating(5), generating(5), prompt(100, prompt_served)];
         assert_eq!(found(&sizes, &wants(5)), (0, vec![1, 1, 1]));
         assert_eq!(found(&sizes, &wants(4)), (1, vec![0, 0, 64]));
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn uniform_sizes_and_the_limit_cut_chunks() {
-        let sizes = [CallSizes { rows: 32, sequences: 4, selected: 4, uniform: true }];
+        let sizes = [CallSizes { rows: 32, sequences: 4, selected: 4, uniform: true, in_place: false }];
         assert_eq!(found(&sizes, &[prompt(100, 1), prompt(3, 1)]), (0, vec![8, 3]));
         assert_eq!(plan(&sizes, 5, &[prompt(100, 1)]).unwrap().rows, [5]);
     }
@@ -222,8 +223,9 @@ mod tests {
 
     #[test]
     fn a_prompt_is_cut_into_calls() {
-        let sizes =
-            |uniform| [16, 128, 512].map(|rows| CallSizes { rows, sequences: 1, selected: 1, uniform });
+        let sizes = |uniform| {
+            [16, 128, 512].map(|rows| CallSizes { rows, sequences: 1, selected: 1, uniform, in_place: false })
+        };
         // Padding is computed, so that at least half of a call is used.
         for (tokens, calls) in [
             (1, vec![16]),
@@ -251,7 +253,7 @@ mod tests {
 
     #[test]
     fn logits_are_wanted_of_as_many_rows_as_a_size_selects() {
-        let sizes = [CallSizes { rows: 16, sequences: 4, selected: 1, uniform: false }];
+        let sizes = [CallSizes { rows: 16, sequences: 4, selected: 1, uniform: false, in_place: false }];
         assert_eq!(found(&sizes, &[generating(2), generating(1)]), (0, vec![0, 1]));
         // The last row of the prompt waits for a step that can select it.
         assert_eq!(found(&sizes, &[generating(1), prompt(4, 2)]), (0, vec![1, 3]));
@@ -263,7 +265,7 @@ mod tests {
 
     #[test]
     fn drafts_take_selected_rows_that_prompts_leave() {
-        let sizes = [CallSizes { rows: 16, sequences: 4, selected: 8, uniform: false }];
+        let sizes = [CallSizes { rows: 16, sequences: 4, selected: 8, uniform: false, in_place: false }];
         let drafting = Want { drafts: 5, ..generating(1) };
         assert_eq!(found(&sizes, &[drafting, drafting]), (0, vec![6, 2]));
         assert_eq!(found(&sizes, &[drafting, prompt(100, 1)]), (0, vec![6, 10]));

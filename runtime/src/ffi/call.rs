@@ -50,6 +50,20 @@ pub(crate) struct Call {
 impl Call {
     /// Finds the function `name` (`module.function`) and allocates the inputs that are copied.
     pub(crate) fn new(module: &Module, name: &str, types: &[ArgumentType<'_>]) -> Result<Self, Error> {
+        Self::create(module, name, types, false)
+    }
+
+    /// Finds a function that is in place: it returns tensors that it is given, and the host does the same at every invocation.
+    pub(crate) fn in_place(module: &Module, name: &str, types: &[ArgumentType<'_>]) -> Result<Self, Error> {
+        Self::create(module, name, types, true)
+    }
+
+    fn create(
+        module: &Module,
+        name: &str,
+        types: &[ArgumentType<'_>],
+        in_place: bool,
+    ) -> Result<Self, Error> {
         let arguments: Vec<raw::Argument> = types
             .iter()
             .map(|ty| {
@@ -69,6 +83,7 @@ impl Call {
                 raw::String::new(name),
                 arguments.as_ptr(),
                 arguments.len(),
+                i32::from(in_place),
                 &raw mut call,
             )
         })?;

@@ -20,6 +20,8 @@ mod thread;
 
 #[cfg(feature = "iree")]
 pub(crate) use call::{ArgumentType, Call, Input};
+#[cfg(feature = "iree")]
+pub(crate) use error::Error;
 pub(crate) use map::map;
 #[cfg(feature = "iree")]
 pub(crate) use shim::{Device, Module, ParameterSource, devices, request_amx};

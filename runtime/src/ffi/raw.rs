@@ -98,6 +98,12 @@ pub(super) const NUMBER: u32 = 1;
 /// `MLXCEL_ARGUMENT_TENSOR`.
 pub(super) const TENSOR: u32 = 2;
 
+/// `MLXCEL_MEMORY_DEVICE`.
+pub(super) const MEMORY_DEVICE: u32 = 0;
+
+/// `MLXCEL_MEMORY_HOST`.
+pub(super) const MEMORY_HOST: u32 = 1;
+
 /// `shim_input_t`.
 #[repr(C)]
 #[derive(Debug)]
@@ -179,6 +185,7 @@ unsafe extern "C" {
         name: String,
         arguments: *const Argument,
         argument_count: usize,
+        in_place: c_int,
         call: *mut *mut Call,
     ) -> *mut Error;
     pub(super) fn shim_call_input_size(call: *const Call, input: usize) -> usize;
@@ -189,9 +196,11 @@ unsafe extern "C" {
     pub(super) fn shim_tensor_create(
         device: *mut Device,
         ty: *const Type,
+        memory: u32,
         zeros: i32,
         tensor: *mut *mut Tensor,
     ) -> *mut Error;
+    pub(super) fn shim_tensor_first(tensor: *mut Tensor, first: *mut *mut Tensor) -> *mut Error;
     pub(super) fn shim_tensor_dtype(tensor: *const Tensor) -> u32;
     pub(super) fn shim_tensor_rank(tensor: *const Tensor) -> usize;
     pub(super) fn shim_tensor_dim(tensor: *const Tensor, axis: usize) -> usize;

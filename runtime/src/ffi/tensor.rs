@@ -30,11 +30,32 @@ impl Tensor {
         shape: &[usize],
         zeros: bool,
     ) -> Result<Self, Error> {
+        Self::allocate_in(raw::MEMORY_DEVICE, module, dtype, shape, zeros)
+    }
+
+    /// Allocates a tensor in memory of the host, which a module's device writes to over the bus.
+    pub(crate) fn allocate_on_host(module: &Module, dtype: Dtype, shape: &[usize]) -> Result<Self, Error> {
+        Self::allocate_in(raw::MEMORY_HOST, module, dtype, shape, false)
+    }
+
+    fn allocate_in(
+        memory: u32,
+        module: &Module,
+        dtype: Dtype,
+        shape: &[usize],
+        zeros: bool,
+    ) -> Result<Self, Error> {
         let ty = raw::Type { dtype: raw::dtype(dtype), rank: shape.len(), dims: shape.as_ptr() };
         let mut tensor = ptr::null_mut();
         // SAFETY: the device is alive; type and shape outlive the call.
         check(unsafe {
-            raw::shim_tensor_create(module.0.device.raw(), &raw const ty, i32::from(zeros), &raw mut tensor)
+            raw::shim_tensor_create(
+                module.0.device.raw(),
+                &raw const ty,
+                memory,
+                i32::from(zeros),
+                &raw mut tensor,
+            )
         })?;
         Ok(Self { raw: created(tensor), module: Rc::clone(&module.0) })
     }
@@ -63,6 +84,14 @@ impl Tensor {
             })?;
         }
         Ok(tensor)
+    }
+
+    /// Returns a tensor of the first element of the first dimension, `[1, …]`, in the same memory.
+    pub(crate) fn first(&self) -> Result<Self, Error> {
+        let mut first = ptr::null_mut();
+        // SAFETY: the handle is alive; the new one retains the memory.
+        check(unsafe { raw::shim_tensor_first(self.raw.as_ptr(), &raw mut first) })?;
+        Ok(Self { raw: created(first), module: Rc::clone(&self.module) })
     }
 
     /// Returns another handle of the same tensor.

@@ -1,6 +1,8 @@
 //! Entry points of a module, and the pages that they share.
 
-use mlxcel_artifacts::entry::{ArgumentKind, CallSizes, Entry, PAGE, PagePart, Pool, ResultKind};
+use mlxcel_artifacts::entry::{
+    ArgumentKind, ArgumentSpec, CallSizes, Entry, PAGE, PagePart, Pool, ResultKind,
+};
 
 use super::function::Function;
 use crate::{
@@ -15,12 +17,14 @@ pub(super) struct Cache {
     pools: Vec<Pool>,
     /// The tensors of each pool, `[pages, …]`.
     tensors: Vec<Vec<Tensor>>,
+    /// Their first pages, which calls in place take.
+    firsts: Vec<Vec<Tensor>>,
 }
 
 impl Cache {
     /// Makes a cache without pools, for texts that attend to themselves alone.
     pub(super) fn none() -> Self {
-        Self { pools: Vec::new(), tensors: Vec::new() }
+        Self { pools: Vec::new(), tensors: Vec::new(), firsts: Vec::new() }
     }
 
     /// Allocates `pages` of each pool, page 0 included; with `zeros`, their elements are zero.
@@ -37,9 +41,13 @@ impl Cache {
         let pool = |(pool, &pages): (&Pool, &usize)| {
             pool.parts.iter().map(|part| tensor(part, pages)).collect::<Result<Vec<_>, _>>()
         };
-        let tensors = pools.iter().zip(pages).map(pool).collect::<Result<_, _>>();
-        let tensors = tensors.map_err(Error::iree(|| "reserve the cache".into()))?;
-        Ok(Self { pools: pools.to_vec(), tensors })
+        let reserved = || {
+            let tensors = pools.iter().zip(pages).map(pool).collect::<Result<Vec<_>, ffi::Error>>()?;
+            let firsts = |pool: &Vec<Tensor>| pool.iter().map(Tensor::first).collect();
+            let firsts = tensors.iter().map(firsts).collect::<Result<_, _>>()?;
+            Ok::<_, ffi::Error>(Self { pools: pools.to_vec(), tensors, firsts })
+        };
+        reserved().map_err(Error::iree(|| "reserve the cache".into()))
     }
 }
 
@@ -49,6 +57,8 @@ pub(super) struct EntryPoint {
     sizes: CallSizes,
     /// Values of the arguments, in their order. Tensors of the cache have none.
     values: Vec<Vec<i32>>,
+    /// The arguments that a call in place writes results to, in their order.
+    places: Vec<Option<Tensor>>,
 }
 
 impl EntryPoint {
@@ -59,7 +69,18 @@ impl EntryPoint {
         let sizes = entry.role.sizes();
         let sizes =
             sizes.ok_or_else(|| Error::Unsupported(format!("{} is of an older format", entry.name)))?;
-        Ok(Self { function, sizes, values })
+        let place = |argument: &ArgumentSpec| {
+            let ArgumentSpec { dtype, shape, .. } = argument;
+            Ok(match argument.kind {
+                // The host reads it after every call.
+                ArgumentKind::NextToken => Some(Tensor::allocate_on_host(module, *dtype, shape)?),
+                ArgumentKind::Logits => Some(Tensor::allocate(module, *dtype, shape, false)?),
+                _ => None,
+            })
+        };
+        let places = entry.arguments.iter().map(place).collect::<Result<_, ffi::Error>>();
+        let places = places.map_err(Error::iree(|| format!("prepare {}", entry.name)))?;
+        Ok(Self { function, sizes, values, places })
     }
 
     /// Returns what fits in a call.
@@ -84,10 +105,12 @@ impl EntryPoint {
             let shape = argument.shape.as_slice();
             rows.fill(argument.kind, shape, values, &cache.pools);
         }
-        let arguments = entry.arguments.iter().zip(&self.values);
-        let inputs = arguments.map(|(argument, values)| match argument.kind {
-            ArgumentKind::Cache { pool, part } => Input::Tensor(&cache.tensors[pool][part]),
-            _ => Input::Bytes(ffi::bytes(values)),
+        let tensors = if self.sizes.in_place { &cache.firsts } else { &cache.tensors };
+        let arguments = entry.arguments.iter().zip(self.values.iter().zip(&self.places));
+        let inputs = arguments.map(|(argument, (values, place))| match (argument.kind, place) {
+            (ArgumentKind::Cache { pool, part }, _) => Input::Tensor(&tensors[pool][part]),
+            (_, Some(place)) => Input::Tensor(place),
+            (_, None) => Input::Bytes(ffi::bytes(values)),
         });
         let inputs: Vec<_> = inputs.collect();
         let mut results = self.function.call(inputs)?;
@@ -179,6 +202,7 @@ impl<'a> RowPlaces<'a> {
             // Tensors of the device.
             ArgumentKind::Cache { .. }
             | ArgumentKind::Logits
+            | ArgumentKind::NextToken
             | ArgumentKind::Input
             | ArgumentKind::State { .. }
             | ArgumentKind::Storage { .. } => {}

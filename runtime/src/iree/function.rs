@@ -18,7 +18,9 @@ impl Function {
     pub(super) fn new(module: &Module, entry: &Entry) -> Result<Self, Error> {
         let name = &entry.name;
         let types: Vec<_> = entry.arguments.iter().map(argument_type).collect();
-        let call = Call::new(module, &format!("{MODULE_NAME}.{name}"), &types)
+        let in_place = entry.role.sizes().is_some_and(|sizes| sizes.in_place);
+        let create = if in_place { Call::in_place } else { Call::new };
+        let call = create(module, &format!("{MODULE_NAME}.{name}"), &types)
             .map_err(Error::iree(|| format!("prepare {name}")))?;
         Ok(Self { entry: entry.clone(), call })
     }
@@ -55,6 +57,7 @@ fn argument_type(argument: &ArgumentSpec) -> ArgumentType<'_> {
     match argument.kind {
         ArgumentKind::End => ArgumentType::Number,
         ArgumentKind::Logits
+        | ArgumentKind::NextToken
         | ArgumentKind::Cache { .. }
         | ArgumentKind::Input
         | ArgumentKind::State { .. }

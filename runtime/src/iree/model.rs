@@ -72,7 +72,7 @@ impl IreeModel {
         // Page 0 is for padding.
         let pages: Vec<usize> = limits.pools.iter().map(|pool| pool.pages + 1).collect();
         // Calls that skip padding read no more of a page than was written. Others read whole pages, whose rest must be numbers.
-        let zeros = limits.steps.iter().any(|size| size.uniform);
+        let zeros = limits.steps.iter().any(|size| size.uniform && !size.in_place);
         let _span = options.trace.span("reserve the cache");
         let cache = Cache::reserve(&module, &serving.pools, &pages, zeros)?;
         Ok(Self { limits, info, entries, bests, cache, last: None, device })

@@ -84,7 +84,7 @@ mod tests {
             context,
             vocab: 10,
             pools: windows.iter().map(pool).collect(),
-            steps: vec![CallSizes { rows: 64, sequences: 4, selected: 4, uniform: false }],
+            steps: vec![CallSizes { rows: 64, sequences: 4, selected: 4, uniform: false, in_place: false }],
             exact: true,
         }
     }

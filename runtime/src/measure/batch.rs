@@ -151,7 +151,13 @@ mod tests {
     };
 
     fn engine(pages: usize) -> Engine<ScriptedModel> {
-        let size = |rows, sequences| CallSizes { rows, sequences, selected: sequences, uniform: false };
+        let size = |rows, sequences| CallSizes {
+            rows,
+            sequences,
+            selected: sequences,
+            uniform: false,
+            in_place: false,
+        };
         let limits = ModelLimits {
             model: Digest::of(b"model"),
             context: 200,

@@ -23,6 +23,9 @@ pub struct CallSizes {
     /// Otherwise sequences of any length follow each other.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub uniform: bool,
+    /// Whether the call writes its results where the caller says, and kernels alone reach the cache. Since format 7.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_place: bool,
 }
 
 /// The layers that share a page table: those with a window of one size, or those without.

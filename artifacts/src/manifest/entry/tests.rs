@@ -20,7 +20,7 @@ fn entries_by_role() {
             results.collect::<Vec<_>>().join(", ")
         )
     };
-    let sizes = |uniform| CallSizes { rows: 32, sequences: 2, selected: 3, uniform };
+    let sizes = |uniform| CallSizes { rows: 32, sequences: 2, selected: 3, uniform, in_place: false };
     assert_eq!(
         text(Role::Step(sizes(false)), &pools),
         "step_32: tokens i32[32], positions i32[32], begins i32[3], starts i32[2], rows i32[1], \

@@ -17,7 +17,7 @@ fn refused<R>(change: impl FnOnce(&mut Manifest) -> R) -> String {
 #[test]
 fn scalars() {
     assert_eq!(manifest().validate().map_err(|e| e.to_string()), Ok(()));
-    assert_eq!(refused(|m| m.format = 0), "format is 0, expected 1 to 6");
+    assert_eq!(refused(|m| m.format = 0), "format is 0, expected 1 to 7");
     let document = |m: &mut Manifest| {
         entries::old(m);
         m.format = 1;

@@ -32,13 +32,20 @@ pub(crate) fn attention(
     let kv_heads = layer.kv_heads;
     let projections = [("q_proj", &layer.query), ("k_proj", &layer.key), ("v_proj", &layer.value)];
     let [query, key, value] = linears(b, projections, x);
-    let query = b.scope("q_norm", |b| normed_heads(b, layer.query_norm.as_ref(), layer.heads, query));
-    let key = b.scope("k_norm", |b| normed_heads(b, layer.key_norm.as_ref(), kv_heads, key));
+    // Kernels for one row of a sequence normalize and clip heads themselves.
+    let in_place = matches!(rows.division, Division::InPlace) && tokens == 1;
+    let norms_heads = in_place && gpu::takes_head_norms(b, layer, tokens);
+    let query_norm = layer.query_norm.as_ref().filter(|_| !norms_heads);
+    let key_norm = layer.key_norm.as_ref().filter(|_| !norms_heads);
+    let query = b.scope("q_norm", |b| normed_heads(b, query_norm, layer.heads, query));
+    let key = b.scope("k_norm", |b| normed_heads(b, key_norm, kv_heads, key));
+    let clip = layer.clip.filter(|_| !in_place);
     let g = &mut b.graph;
-    let projected = [query, key, value].map(|x| layer.clip.map_or(x, |limit| g.clip(x, limit)));
-    let attended = match kernel::isa(b, layer, rows) {
-        Some(isa) => kernel::append_and_attend(b, isa, layer, projected, rotation, (cache, rows)),
-        None => generated(b, layer, projected, rotation, cache, rows),
+    let projected = [query, key, value].map(|x| clip.map_or(x, |limit| g.clip(x, limit)));
+    let attended = match (kernel::isa(b, layer, rows), rows.division) {
+        (Some(isa), _) => kernel::append_and_attend(b, isa, layer, projected, rotation, (cache, rows)),
+        (None, Division::InPlace) => gpu::append_and_attend(b, layer, projected, rotation, cache),
+        (None, _) => generated(b, layer, projected, rotation, cache, rows),
     };
     let attended = b.graph.reshape(attended, &[batch, tokens, layer.heads * layer.head_dim]);
     linear(b, ("o_proj", &layer.output), attended)
@@ -73,9 +80,6 @@ fn generated(
         Division::Uniform { end: Some(end) } => {
             cache.append(g, KeyOrValue::Key, key);
             cache.append(g, KeyOrValue::Value, value);
-            if let Some(isa) = gpu::isa(b, layer, tokens) {
-                return gpu::attend_to_pages(b, isa, layer, query, cache, rows.positions);
-            }
             let query = by_kv_head(&mut b.graph);
             online::attend_to_pages(b, layer, query, cache, rows.positions, end)
         }
@@ -84,7 +88,7 @@ fn generated(
             let by_head = [key, value].map(|x| g.transpose(x, &[0, 2, 1, 3]));
             online::attend_to_text(b, layer, query, by_head, rows.positions)
         }
-        Division::Ragged { .. } => {
+        Division::Ragged { .. } | Division::InPlace => {
             b.graph.fail("attention", "found sequences of any length, expected kernels or a uniform call")
         }
     };

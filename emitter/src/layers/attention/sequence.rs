@@ -26,6 +26,8 @@ pub(crate) enum Division {
         /// One past the last position of all rows. A whole text has none: it attends to itself.
         end: Option<HostIndex>,
     },
+    /// Each row of the batch is a sequence, and kernels of GPUs attend in place.
+    InPlace,
 }
 
 /// The pages of a pool that a call reads and writes.

@@ -9,10 +9,17 @@ use mlxcel_models::Mlp;
 pub(super) use self::{
     generated::activate as generated_activate, inner::Inner, kernel::activate as kernel_activate,
 };
-use crate::{graph::Tensor, layers::builder::Builder, plan::Products};
+use crate::{
+    graph::Tensor,
+    layers::{builder::Builder, linear::activated},
+    plan::Products,
+};
 
 /// Computes the input of an MLP's last layer.
 pub(super) fn activate(b: &mut Builder<'_>, layer: &Mlp, inner: Inner) -> Tensor {
+    if let Some(activated) = activated(b, layer, inner.gate, inner.up) {
+        return activated;
+    }
     match (b.numerics.products, b.graph.shape(inner.up)) {
         (Products::Kernels(isa), &[batch, tokens, _]) => {
             let lengths = b.lengths(batch, tokens);

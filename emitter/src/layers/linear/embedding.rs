@@ -3,7 +3,7 @@
 use mlxcel_models::{Embedding, Weight};
 use safetensors::Dtype;
 
-use super::{panels, quantized};
+use super::{gpu_matvec, panels, quantized};
 use crate::{
     form::Form,
     graph::Tensor,
@@ -14,12 +14,14 @@ use crate::{
 /// Looks up token ids and adds positions and token types, see [`Embedding`]: `[batch, tokens]` to `[batch, tokens, hidden]`
 /// in `f32`.
 pub(crate) fn embedding(b: &mut Builder<'_>, layer: &Embedding, tokens: Tensor, positions: Tensor) -> Tensor {
-    let rows = match (b.numerics.products, b.form(&layer.weight)) {
-        (Products::Kernels(isa), _) => panels::rows(b, isa, &layer.weight, tokens),
-        (Products::Native | Products::Widened, Form::Floats) => take_rows(b, &layer.weight, tokens),
-        (_, Form::Rows | Form::Groups(_)) => quantized::rows(b, &layer.weight, tokens),
+    let mut rows = match gpu_matvec::rows(b, &layer.weight, tokens, layer.scale) {
+        Some(rows) => rows,
+        None => {
+            let rows = looked_up(b, &layer.weight, tokens);
+            b.graph.scale(rows, layer.scale)
+        }
     };
-    let mut rows = b.graph.scale(rows, layer.scale);
+    let is_whole = layer.positions.is_none() && layer.token_types.is_none();
     if let Some(table) = &layer.positions {
         // Padding may lie past the end of the table. Nothing reads its result.
         let last = table.shape.first().map_or(0, |rows| rows.saturating_sub(1));
@@ -36,9 +38,18 @@ pub(crate) fn embedding(b: &mut Builder<'_>, layer: &Embedding, tokens: Tensor, 
         let type_rows = take_rows(b, table, first);
         rows = b.graph.add(rows, type_rows);
     }
-    // Fused with the first norm, the gathered rows exceed IREE's stack limit.
-    let rows = b.graph.barrier(rows);
+    // Fused with the first norm, the gathered rows exceed IREE's stack limit. What a kernel made is whole.
+    let rows = if is_whole && b.numerics.gpu.is_some() { rows } else { b.graph.barrier(rows) };
     layer.norm.as_ref().map_or(rows, |layer| b.scope("norm", |b| norm(b, layer, rows)))
+}
+
+/// Looks up rows of the table, in `f32`.
+fn looked_up(b: &mut Builder<'_>, weight: &Weight, tokens: Tensor) -> Tensor {
+    match (b.numerics.products, b.form(weight)) {
+        (Products::Kernels(isa), _) => panels::rows(b, isa, weight, tokens),
+        (Products::Native | Products::Widened, Form::Floats) => take_rows(b, weight, tokens),
+        (_, Form::Rows | Form::Groups(_)) => quantized::rows(b, weight, tokens),
+    }
 }
 
 /// Looks up rows of a table that is stored as in the checkpoint, in `f32`.

@@ -1,34 +1,34 @@
-//! Products of a single row by kernels on GPUs.
+//! Products of a single row by kernels on GPUs, with what comes before and after them.
 //!
-//! They read weights as in the checkpoint, or as `quantized.rs` packs them, and multiply by several in one call. Generated
-//! code needs one dispatch for each weight, which costs more than the work itself.
+//! The kernels read weights as in the checkpoint, or as `quantized.rs` packs them. A dispatch costs more than the work of a
+//! norm or an activation, so that they do these too: a product of a norm's result is computed from what was normalized, and
+//! what adds or activates a product computes it again with that. What has no use any more is dropped from the function.
 
+use mlxcel_models::{Activation, Mlp, Norm, NormKind, Weight};
 use safetensors::Dtype;
 
 use super::{
     named::{Named, have_one_form},
     quantized,
+    row_product::RowProduct,
 };
 use crate::{
     form::Form,
     graph::Tensor,
-    kernels::{Grid, Isa, MAX_MATRICES, Matvec, MatvecMatrix, MatvecWeights},
+    kernels::{
+        Embed, F32Bits, Isa, MAX_MATRICES, Matvec, MatvecActivation, MatvecBias, MatvecGate, MatvecMatrix,
+        MatvecProducts, MatvecRow, MatvecWeights,
+    },
     layers::{builder::Builder, weights::Matrix},
     types::TensorType,
 };
 
-/// Threads of a workgroup, and outputs that each warp has, as in `kernels/cuda/matvec.h`.
-const THREADS: usize = 256;
-const WARPS: usize = THREADS / 32;
-const OUTPUTS: usize = 2;
+/// Inputs that a row with a norm has at most: `CAPACITY` of `kernels/cuda/row_input.h`.
+const CAPACITY: usize = 12032;
 
-/// The number of workgroups that keeps a large GPU busy.
-const MIN_WORKGROUPS: usize = 512;
-
-/// Returns how the layers' weights are stored, if kernels read that.
-fn weights(b: &Builder<'_>, layers: &[Named<'_>]) -> Option<MatvecWeights> {
-    let (_, first) = layers.first()?;
-    Some(match (b.form(&first.weight), b.dtype(&first.weight)) {
+/// Returns how a weight is stored, if kernels read that.
+fn weights(b: &Builder<'_>, weight: &Weight) -> Option<MatvecWeights> {
+    Some(match (b.form(weight), b.dtype(weight)) {
         (Form::Rows, _) => MatvecWeights::Q8,
         (Form::Groups(_), _) => MatvecWeights::Q4,
         (Form::Floats, Dtype::F32) => MatvecWeights::F32,
@@ -38,56 +38,205 @@ fn weights(b: &Builder<'_>, layers: &[Named<'_>]) -> Option<MatvecWeights> {
     })
 }
 
-/// Returns the instruction set of the kernels for these products, if there is a single row and they read these weights.
-pub(super) fn isa(b: &Builder<'_>, layers: &[Named<'_>], x: Tensor) -> Option<Isa> {
+/// Returns the instruction set of the kernels for these products and how they read the weights, if they do.
+pub(super) fn isa(b: &Builder<'_>, layers: &[Named<'_>], inputs: usize) -> Option<(Isa, MatvecWeights)> {
     let isa = b.numerics.gpu?;
-    let (rows, inputs) = match *b.graph.shape(x) {
-        [batch, tokens, inputs] => (batch * tokens, inputs),
-        _ => return None,
-    };
-    let vector = weights(b, layers)?.vector();
+    let weights = weights(b, &layers.first()?.1.weight)?;
+    let vector = weights.vector();
     let is_row_major = |(_, layer): &Named<'_>| layer.matrix.is_none() && !layer.transposed;
     let are_floats = layers.iter().all(|(_, layer)| b.form(&layer.weight) == Form::Floats);
     let readable = inputs.is_multiple_of(vector)
         && have_one_form(b, layers)
         && (!are_floats || layers.iter().all(is_row_major));
-    (rows == 1 && readable).then_some(isa)
+    readable.then_some((isa, weights))
 }
 
-/// Computes `[1, 1, inputs]` to `[1, 1, outputs of the tensor]` for each layer's tensor.
+/// Computes `[1, 1, inputs]` to `[1, 1, outputs of the tensor]` for each layer's tensor, biases included.
 pub(super) fn products(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: Tensor) -> Vec<Tensor> {
-    layers.chunks(MAX_MATRICES).flat_map(|layers| product(b, isa, layers, x)).collect()
+    // The biases of a call are of one type.
+    let bias_of = |b: &Builder<'_>, layer: &Named<'_>| layer.1.bias.as_ref().map(|bias| b.dtype(bias));
+    let runs: Vec<_> = layers.chunk_by(|one, other| bias_of(b, one) == bias_of(b, other)).collect();
+    let calls = runs.into_iter().flat_map(|run| run.chunks(MAX_MATRICES));
+    calls.flat_map(|layers| product(b, isa, layers, x)).collect()
 }
 
 /// Multiplies by up to [`MAX_MATRICES`] tensors in one call.
 fn product(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: Tensor) -> Vec<Tensor> {
     let names: Vec<_> = layers.iter().map(|(name, _)| *name).collect();
-    let Some(weights) = weights(b, layers) else { return vec![x; layers.len()] };
+    let first = layers.first().and_then(|(_, layer)| weights(b, &layer.weight));
+    let Some(weights) = first else { return vec![x; layers.len()] };
     b.scope(&names.join("+"), |b| {
+        let row = row(b, x);
         let inputs = b.graph.shape(x).last().copied().unwrap_or(1);
-        let x = b.graph.reshape(x, &[inputs]);
-        let matrix = |(_, layer): &Named<'_>| {
-            let (weight, scales) = match b.form(&layer.weight) {
-                Form::Floats => (b.stored(&layer.weight), None),
-                Form::Rows | Form::Groups(_) => {
-                    let [weight, scales] = quantized::packed(b, Matrix::from(*layer));
-                    (weight, Some(scales))
-                }
-            };
-            let outputs = layer.weight_outputs();
-            MatvecMatrix { weight, scales, out: TensorType::new(Dtype::F32, [outputs]), outputs }
+        let mut bias_type = MatvecBias::None;
+        let mut matrix = |(_, layer): &Named<'_>| {
+            let (weight, scales) = stored(b, Matrix::from(*layer), &layer.weight);
+            let bias = layer.bias.as_ref().map(|bias| {
+                let (tensor, ty) = vector(b, bias);
+                bias_type = MatvecBias::Of(ty);
+                tensor
+            });
+            MatvecMatrix { weight, scales, bias: bias.unwrap_or(row.x), outputs: layer.weight_outputs() }
         };
-        let matrices: Vec<_> = layers.iter().map(matrix).collect();
-        let all: usize = matrices.iter().map(|matrix| matrix.outputs).sum();
-        let workgroups = |split: usize| all.div_ceil(WARPS / split * OUTPUTS);
-        let split = [1, 2, 4, WARPS].into_iter().find(|&split| workgroups(split) >= MIN_WORKGROUPS);
-        let split = split.unwrap_or(WARPS);
+        let matrices: Vec<_> = layers.iter().map(&mut matrix).collect();
         let outputs: Vec<_> = matrices.iter().map(|matrix| matrix.outputs).collect();
-        let matvec = Matvec { weights, x, matrices, inputs, split };
-        let grid = Grid { items: workgroups(split), grain: THREADS };
-        let made = b.module.call(&mut b.graph, isa, matvec, grid);
-        made.into_iter().zip(outputs).map(|(y, outputs)| b.graph.reshape(y, &[1, 1, outputs])).collect()
+        let products = MatvecProducts { weights, row, matrices, inputs, bias_type };
+        let outs = outputs.iter().map(|&outputs| TensorType::new(Dtype::F32, [outputs])).collect();
+        let MatvecProducts { matrices, .. } = products.clone();
+        let made = call(b, isa, Matvec::Plain { products, outs });
+        let results = made.into_iter().zip(matrices).map(|(y, matrix)| {
+            let y = b.graph.reshape(y, &[1, 1, matrix.outputs]);
+            b.row_products.insert(y, RowProduct { weights, row, matrix, inputs, bias_type });
+            y
+        });
+        results.collect()
     })
+}
+
+/// Calls the kernel.
+fn call(b: &mut Builder<'_>, isa: Isa, matvec: Matvec) -> Vec<Tensor> {
+    let grid = matvec.grid();
+    b.module.call(&mut b.graph, isa, matvec, grid)
+}
+
+/// Returns the row that a product of `x`, `[1, 1, inputs]`, reads: `x`, or what it is the norm of.
+fn row(b: &mut Builder<'_>, x: Tensor) -> MatvecRow {
+    let inputs = b.graph.shape(x).last().copied().unwrap_or(1);
+    let known = b.norms.get(&x).cloned().filter(|(_, layer)| inputs <= CAPACITY && layer.shape() == [inputs]);
+    let Some((source, layer)) = known else {
+        let x = b.graph.reshape(x, &[inputs]);
+        let none = F32Bits(0.0);
+        return MatvecRow {
+            x,
+            norm_weight: x,
+            norm_bias: x,
+            norm: 0,
+            norm_type: 0,
+            epsilon: none,
+            offset: none,
+        };
+    };
+    let x = b.graph.reshape(source, &[inputs]);
+    let Norm { kind, epsilon, offset, weights, bias } = &layer;
+    let all: Vec<_> = weights.iter().chain(bias).map(|weight| vector(b, weight)).collect();
+    let norm_type = all[0].1;
+    MatvecRow {
+        x,
+        norm_weight: all[0].0,
+        norm_bias: all.last().unwrap_or(&all[0]).0,
+        norm: if *kind == NormKind::Rms { 1 } else { 2 },
+        norm_type,
+        epsilon: F32Bits(*epsilon),
+        offset: F32Bits(*offset),
+    }
+}
+
+/// Returns whether kernels compute a norm with the product after it.
+pub(in crate::layers) fn takes_norm(b: &Builder<'_>, layer: &Norm) -> bool {
+    let mut types = layer.weights.iter().chain(&layer.bias).map(|weight| b.dtype(weight));
+    let first = types.next();
+    // Without a bias, a layer norm reads zeros that are not there.
+    let has_bias = layer.kind == NormKind::Rms && layer.bias.is_none()
+        || layer.kind == NormKind::Layer && layer.bias.is_some();
+    b.numerics.gpu.is_some() && layer.weights.len() == 1 && has_bias && types.all(|ty| Some(ty) == first)
+}
+
+/// Loads a vector in a type that kernels read, with the number of the type.
+pub(in crate::layers) fn vector(b: &mut Builder<'_>, weight: &Weight) -> (Tensor, usize) {
+    match b.dtype(weight) {
+        Dtype::BF16 => (b.stored(weight), 1),
+        Dtype::F16 => (b.stored(weight), 2),
+        _ => (b.weight_f32(weight), 0),
+    }
+}
+
+/// Loads a weight, with its scales if it is quantized.
+pub(super) fn stored(b: &mut Builder<'_>, matrix: Matrix<'_>, weight: &Weight) -> (Tensor, Option<Tensor>) {
+    match b.form(weight) {
+        Form::Floats => (b.stored(weight), None),
+        Form::Rows | Form::Groups(_) => {
+            let [weight, scales] = quantized::packed(b, matrix);
+            (weight, Some(scales))
+        }
+    }
+}
+
+/// Returns `residual + factor · product`, if a kernel computes both at once.
+pub(in crate::layers) fn added(
+    b: &mut Builder<'_>,
+    product: Tensor,
+    residual: Tensor,
+    factor: f64,
+) -> Option<Tensor> {
+    let RowProduct { weights, row, matrix, inputs, bias_type } = b.row_products.get(&product)?.clone();
+    let isa = b.numerics.gpu?;
+    let shape = b.graph.shape(residual).to_vec();
+    if row.norm != 0 || shape != [1, 1, matrix.outputs] {
+        return None;
+    }
+    let products = MatvecProducts { weights, row, matrices: vec![matrix], inputs, bias_type };
+    let residual = b.graph.reshape(residual, &[matrix.outputs]);
+    let out = TensorType::new(Dtype::F32, [matrix.outputs]);
+    let sum = call(b, isa, Matvec::Added { products, residual, out, factor: F32Bits(factor) })[0];
+    Some(b.graph.reshape(sum, &shape))
+}
+
+/// Returns the activation of the products `gate`, if there is one, and `up`, if a kernel computes all at once.
+pub(in crate::layers) fn activated(
+    b: &mut Builder<'_>,
+    layer: &Mlp,
+    gate: Option<Tensor>,
+    up: Tensor,
+) -> Option<Tensor> {
+    let isa = b.numerics.gpu?;
+    let up = b.row_products.get(&up)?.clone();
+    let RowProduct { weights, row, matrix, inputs, bias_type } = up;
+    let outputs = matrix.outputs;
+    let out = TensorType::new(Dtype::F32, [outputs]);
+    let (activation, steepness) = match layer.activation {
+        Activation::Silu => (0, 1.0),
+        Activation::Swish { beta } => (1, beta),
+        Activation::Gelu => (2, 0.0),
+        Activation::GeluTanh => (3, 0.0),
+    };
+    let activation = MatvecActivation { activation, steepness: F32Bits(steepness) };
+    let matvec = match gate {
+        None => {
+            let products = MatvecProducts { weights, row, matrices: vec![matrix], inputs, bias_type };
+            Matvec::Activated { products, out, activation }
+        }
+        Some(gate) => {
+            let gate = b.row_products.get(&gate)?.clone();
+            if gate.row.x != row.x || gate.weights != weights || gate.bias_type != bias_type {
+                return None;
+            }
+            let matrices = vec![gate.matrix, matrix];
+            let products = MatvecProducts { weights, row, matrices, inputs, bias_type };
+            let limit = F32Bits(layer.limit.unwrap_or(f64::INFINITY));
+            let gate = MatvecGate { limit, up_offset: F32Bits(layer.up_offset) };
+            Matvec::Gated { products, out, activation, gate }
+        }
+    };
+    let made = call(b, isa, matvec)[0];
+    Some(b.graph.reshape(made, &[1, 1, outputs]))
+}
+
+/// Looks up rows of an embedding table, `[…]` to `[…, width]`, times `scale`, if a kernel reads it.
+pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, tokens: Tensor, scale: f64) -> Option<Tensor> {
+    let isa = b.numerics.gpu?;
+    let (kind, &[vocab, width]) = (weights(b, weight)?, weight.shape.as_slice()) else { return None };
+    if !width.is_multiple_of(kind.vector()) {
+        return None;
+    }
+    let (table, scales) = stored(b, weight.into(), weight);
+    let mut shape = b.graph.shape(tokens).to_vec();
+    let count = shape.iter().product();
+    let tokens = b.graph.reshape(tokens, &[count]);
+    shape.push(width);
+    let out = TensorType::new(Dtype::F32, [count, width]);
+    let embed = Embed { weights: kind, tokens, table, scales, out, width, vocab, scale: F32Bits(scale) };
+    let rows = b.module.call(&mut b.graph, isa, embed, Embed::grid(count))[0];
+    Some(b.graph.reshape(rows, &shape))
 }
 
 #[cfg(test)]
@@ -97,15 +246,9 @@ mod tests {
 
     #[test]
     fn constants_are_those_of_the_kernels() {
-        for weights in [
-            MatvecWeights::Q8,
-            MatvecWeights::Q4,
-            MatvecWeights::F32,
-            MatvecWeights::Bf16,
-            MatvecWeights::F16,
-        ] {
-            let found = ["threads", "outputs", "matrices"].map(|name| stated_constant(weights.file(), name));
-            assert_eq!(found, [THREADS, OUTPUTS, MAX_MATRICES].map(Some), "{weights:?}");
+        for ty in ["f32", "bf16", "f16", "q8", "q4"] {
+            let function = format!("cuda_matvec_add_{ty}");
+            assert_eq!(stated_constant(&function, "capacity"), Some(CAPACITY), "{ty}");
         }
     }
 }

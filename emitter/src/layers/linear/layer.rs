@@ -4,7 +4,7 @@ use mlxcel_models::Linear;
 
 use super::{
     dot::dot,
-    gpu_matvec,
+    gpu_matmul, gpu_matvec,
     named::{Named, by_form},
     panels,
     shared_tensors::{distinct_tensors, layer_outputs},
@@ -34,21 +34,36 @@ pub(crate) fn linears<const N: usize>(
     b.observe(layers.iter().map(|(_, layer)| *layer), x);
     let (firsts, indices) = distinct_tensors(layers.iter().map(|(_, layer)| *layer));
     let tensors: Vec<_> = firsts.into_iter().map(|first| layers[first]).collect();
-    let products = match (b.numerics.products, gpu_matvec::isa(b, &tensors, x)) {
-        (_, Some(isa)) => gpu_matvec::products(b, isa, &tensors, x),
-        (Products::Kernels(isa), None) => {
-            let runs = by_form(b, &tensors);
-            runs.into_iter().flat_map(|layers| panels::products(b, isa, layers, x)).collect()
-        }
-        (Products::Native | Products::Widened, None) => {
-            tensors.iter().map(|&tensor| b.scope(tensor.0, |b| dot(b, tensor.1, x))).collect()
+    let is_row = b.graph.shape(x) == [1, 1, inputs];
+    let gpu = gpu_matvec::isa(b, &tensors, inputs);
+    let whole = match gpu {
+        Some((isa, _)) if is_row => gpu_matvec::products(b, isa, &tensors, x),
+        _ => {
+            let gpu = gpu.filter(|(_, weights)| gpu_matmul::takes(b, *weights, &tensors, inputs));
+            let products = match gpu {
+                Some((isa, weights)) => gpu_matmul::products(b, isa, weights, &tensors, x),
+                None => products(b, &tensors, x),
+            };
+            tensors.iter().zip(products).map(|(tensor, y)| add_bias(b, *tensor, y)).collect()
         }
     };
-    let whole: Vec<_> = tensors.iter().zip(products).map(|(tensor, y)| add_bias(b, *tensor, y)).collect();
     std::array::from_fn(|index| {
         let (name, layer) = layers[index];
         b.scope(name, |b| layer_outputs(&mut b.graph, layer, whole[indices[index]]))
     })
+}
+
+/// Multiplies by the tensors of layers, each once, without biases.
+fn products(b: &mut Builder<'_>, tensors: &[Named<'_>], x: Tensor) -> Vec<Tensor> {
+    match b.numerics.products {
+        Products::Kernels(isa) => {
+            let runs = by_form(b, tensors);
+            runs.into_iter().flat_map(|layers| panels::products(b, isa, layers, x)).collect()
+        }
+        Products::Native | Products::Widened => {
+            tensors.iter().map(|&tensor| b.scope(tensor.0, |b| dot(b, tensor.1, x))).collect()
+        }
+    }
 }
 
 /// Adds the bias to `y`, `[batch, tokens, outputs of the tensor]`.

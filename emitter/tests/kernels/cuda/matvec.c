@@ -1,4 +1,5 @@
-// Tests products of a single row by one to three matrices of every type.
+// Tests products of a single row with what comes before and after them, for weights of
+// every type.
 
 #include "check.h"
 
@@ -10,43 +11,59 @@
 
 static const char *const type_names[] = {"f32", "bf16", "f16", "q8", "q4"};
 
+typedef enum { NORM_MATVEC, NORM_ACTIVATED, NORM_GATED, MATVEC_ADD } kernel_kind;
+
+static const char *const kernel_names[] = {"norm_matvec", "norm_activated",
+                                           "norm_gated", "matvec_add"};
+
 static struct {
   weight_type type;
+  kernel_kind kind;
   int count, inputs, split, outputs[MAX_MATRICES];
-  float *x, *out[MAX_MATRICES];
-  void *weights[MAX_MATRICES], *scales[MAX_MATRICES];
+  int norm, norm_type, bias_type, activation;
+  float epsilon, offset, steepness, limit, up_offset, factor;
+  float *x, *residual, *out[MAX_MATRICES];
+  void *norm_weight, *norm_bias;
+  void *weights[MAX_MATRICES], *scales[MAX_MATRICES], *biases[MAX_MATRICES];
 } call;
 
-#define CALL(name, n)                                                          \
-  case n:                                                                      \
-    cuda_matvec_##name##_##n(call.x, ARGUMENTS_##n, call.inputs, call.split);  \
-    break;
+#define NORM_ARGUMENTS                                                         \
+  call.inputs, call.split, call.norm, call.norm_type, bits_of(call.epsilon),   \
+      bits_of(call.offset), call.bias_type
 #define CALLS(name)                                                            \
-  switch (call.count) {                                                        \
-    CALL(name, 1)                                                              \
-    CALL(name, 2)                                                              \
-    CALL(name, 3)                                                              \
-  }                                                                            \
+  if (call.kind == NORM_GATED)                                                 \
+    cuda_norm_gated_##name(ROW, M(0), M(1), o[0], n[0], NORM_ARGUMENTS,        \
+                           call.activation, bits_of(call.steepness),           \
+                           bits_of(call.limit), bits_of(call.up_offset));      \
+  else if (call.kind == NORM_ACTIVATED)                                        \
+    cuda_norm_activated_##name(ROW, M(0), o[0], n[0], NORM_ARGUMENTS,          \
+                               call.activation, bits_of(call.steepness));      \
+  else if (call.kind == MATVEC_ADD)                                            \
+    cuda_matvec_add_##name(call.x, M(0), call.residual, o[0], n[0],            \
+                           call.inputs, call.split, call.bias_type,            \
+                           bits_of(call.factor));                              \
+  else if (call.count == 1)                                                    \
+    cuda_norm_matvec_##name##_1(ROW, M(0), o[0], n[0], NORM_ARGUMENTS);        \
+  else if (call.count == 2)                                                    \
+    cuda_norm_matvec_##name##_2(ROW, M(0), M(1), o[0], o[1], n[0], n[1],       \
+                                NORM_ARGUMENTS);                               \
+  else                                                                         \
+    cuda_norm_matvec_##name##_3(ROW, M(0), M(1), M(2), o[0], o[1], o[2], n[0], \
+                                n[1], n[2], NORM_ARGUMENTS);                   \
   break;
 
 static void body(void) {
-  void **w = call.weights, **s = call.scales;
+  void **w = call.weights, **s = call.scales, **b = call.biases;
   float **o = call.out;
   const int *n = call.outputs;
+#define ROW call.x, call.norm_weight, call.norm_bias
   switch (call.type) {
-#define ARGUMENTS_1 w[0], o[0], n[0]
-#define ARGUMENTS_2 w[0], w[1], o[0], o[1], n[0], n[1]
-#define ARGUMENTS_3 w[0], w[1], w[2], o[0], o[1], o[2], n[0], n[1], n[2]
+#define M(m) w[m], b[m]
   case WEIGHT_F32: CALLS(f32)
   case WEIGHT_BF16: CALLS(bf16)
   case WEIGHT_F16: CALLS(f16)
-#undef ARGUMENTS_1
-#undef ARGUMENTS_2
-#undef ARGUMENTS_3
-#define ARGUMENTS_1 w[0], s[0], o[0], n[0]
-#define ARGUMENTS_2 w[0], s[0], w[1], s[1], o[0], o[1], n[0], n[1]
-#define ARGUMENTS_3                                                            \
-  w[0], s[0], w[1], s[1], w[2], s[2], o[0], o[1], o[2], n[0], n[1], n[2]
+#undef M
+#define M(m) w[m], s[m], b[m]
   case WEIGHT_Q8: CALLS(q8)
   case WEIGHT_Q4: CALLS(q4)
   }
@@ -57,28 +74,22 @@ static element_type element_of(weight_type type) {
                             : type == WEIGHT_BF16 ? ELEMENT_BF16 : ELEMENT_F16;
 }
 
+// Fills a matrix, in a buffer that ends where the matrix ends.
 static void fill(int m) {
   const index count = (index)call.outputs[m] * call.inputs;
+  if (call.bias_type >= 0)
+    call.biases[m] = random_elements((element_type)call.bias_type,
+                                     call.outputs[m], ORDINARY);
   if (call.type == WEIGHT_Q8) {
-    int8_t *steps = call.weights[m] = allocate(count);
-    for (index i = 0; i < count; ++i)
-      steps[i] = (int8_t)random_index(-128, 127);
+    call.weights[m] = random_bytes(count, -128, 127);
     call.scales[m] = random_floats(call.outputs[m], (exponents){-12, -8});
-    return;
+  } else if (call.type == WEIGHT_Q4) {
+    call.weights[m] = random_bytes(count / 2, -128, 127);
+    call.scales[m] =
+        random_elements(ELEMENT_F16, count / GROUP, (exponents){-8, -4});
+  } else {
+    call.weights[m] = random_elements(element_of(call.type), count, ORDINARY);
   }
-  if (call.type == WEIGHT_Q4) {
-    uint8_t *steps = call.weights[m] = allocate(count / 2);
-    uint16_t *scales = call.scales[m] = allocate(count / GROUP * 2);
-    for (index i = 0; i < count / 2; ++i)
-      steps[i] = (uint8_t)random_index(0, 255);
-    for (index i = 0; i < count / GROUP; ++i)
-      scales[i] = (uint16_t)random_bits(ELEMENT_F16, (exponents){-8, -4});
-    return;
-  }
-  const element_type type = element_of(call.type);
-  call.weights[m] = allocate(count * element_size(type));
-  for (index i = 0; i < count; ++i)
-    store_bits(call.weights[m], type, i, random_bits(type, ORDINARY));
 }
 
 static double weight(int m, index output, index input) {
@@ -96,43 +107,140 @@ static double weight(int m, index output, index input) {
   return load_element(call.weights[m], element_of(call.type), at);
 }
 
-static void test(weight_type type, int count, int inputs) {
+#define MAX_ROW 16384
+static double row[MAX_ROW];
+
+// Computes the input of the products.
+static void normalize(void) {
+  const int n = call.inputs;
+  double mean = 0, squares = 0;
+  for (int i = 0; i < n; ++i)
+    mean += call.norm == NORM_LAYER ? call.x[i] / (double)n : 0;
+  for (int i = 0; i < n; ++i)
+    squares += (call.x[i] - mean) * (call.x[i] - mean);
+  const double scale = 1 / sqrt(squares / n + call.epsilon);
+  const element_type type = (element_type)call.norm_type;
+  for (int i = 0; i < n; ++i) {
+    row[i] = call.x[i];
+    if (call.norm)
+      row[i] = (call.x[i] - mean) * scale *
+               (call.offset + load_element(call.norm_weight, type, i));
+    if (call.norm == NORM_LAYER)
+      row[i] += load_element(call.norm_bias, type, i);
+  }
+}
+
+// Returns an element of a product, with its bias, and adds to `size` what its error is
+// relative to.
+static double expected_product(int m, int n, double *size) {
+  double sum = 0;
+  for (int k = 0; k < call.inputs; ++k) {
+    const double product = weight(m, n, k) * row[k];
+    sum += product;
+    *size += fabs(product);
+  }
+  return call.bias_type < 0
+             ? sum
+             : sum + load_element(call.biases[m], (element_type)call.bias_type, n);
+}
+
+static double expected_activation(double x) {
+  switch (call.activation) {
+  case ACTIVATION_SILU: return x / (1 + exp(-x));
+  case ACTIVATION_SWISH: return x / (1 + exp(-call.steepness * x));
+  case ACTIVATION_GELU: return x * (1 + erf(x / sqrt(2))) / 2;
+  default:
+    return x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))) / 2;
+  }
+}
+
+static void check_output(int m, int n) {
+  double size = 1, x = expected_product(m, n, &size), slope = 1;
+  if (call.kind == MATVEC_ADD)
+    x = call.residual[n] + call.factor * x;
+  if (call.kind == NORM_ACTIVATED)
+    x = expected_activation(x), slope = 1.2;
+  if (call.kind == NORM_GATED) {
+    double up = expected_product(1, n, &size);
+    up = fmax(fmin(up, call.limit), -call.limit) + call.up_offset;
+    x = fmin(x, call.limit);
+    slope = 1.2 * fabs(up) + fabs(expected_activation(x));
+    x = expected_activation(x) * up;
+  }
+  check_near("out", n, call.out[m][n], x, slope * size * 0x1p-19);
+}
+
+static void choose(weight_type type, kernel_kind kind, int count, int inputs) {
   call.type = type;
+  call.kind = kind;
   call.count = count;
   call.inputs = inputs;
   call.split = 1 << random_index(0, 3);
-  int all = 0;
-  for (int m = 0; m < count; ++m)
-    all += call.outputs[m] = (int)random_index(1, 40);
-  at_case("matvec of %s, %d matrices of %d, %d, %d by %d, split by %d",
-          type_names[type], count, call.outputs[0], call.outputs[1],
-          call.outputs[2], inputs, call.split);
+  const int has_norm = kind != MATVEC_ADD && inputs <= CAPACITY;
+  call.norm = has_norm ? (int)random_index(0, 2) : NORM_NONE;
+  call.norm_type = (int)random_index(0, 2);
+  call.bias_type = (int)random_index(-1, 2);
+  call.activation = (int)random_index(0, 3);
+  call.epsilon = 1e-5f;
+  call.offset = random_u32() & 1 ? 1.0f : 0.0f;
+  call.steepness = 1.702f;
+  call.limit = random_u32() & 1 ? 1.5f : float_of(0x7f800000u);
+  call.up_offset = random_u32() & 1 ? 1.0f : 0.0f;
+  call.factor = 0.75f;
+}
+
+static void test(weight_type type, kernel_kind kind, int count, int inputs) {
+  choose(type, kind, count, inputs);
+  const int paired = kind == NORM_GATED, pairs = PAIRED_ROWS / 2;
+  int units = 0;
+  for (int m = 0; m < MAX_MATRICES; ++m)
+    call.outputs[m] = m < count ? (int)random_index(1, 40) : 0;
+  if (paired)
+    call.outputs[1] = call.outputs[0];
+  for (int m = 0; m < (paired ? 1 : count); ++m)
+    units += (int)divide_up(call.outputs[m], paired ? pairs : ROWS);
+  at_case("%s of %s, %d matrices of %d, %d, %d by %d, split by %d, norm %d of %d, "
+          "bias of %d, activation %d, limit %g",
+          kernel_names[kind], type_names[type], count, call.outputs[0],
+          call.outputs[1], call.outputs[2], inputs, call.split, call.norm,
+          call.norm_type, call.bias_type, call.activation, call.limit);
   call.x = random_floats(inputs, ORDINARY);
+  call.norm_weight =
+      random_elements((element_type)call.norm_type, inputs, ORDINARY);
+  call.norm_bias =
+      random_elements((element_type)call.norm_type, inputs, ORDINARY);
+  call.residual = random_floats(call.outputs[0], ORDINARY);
   for (int m = 0; m < count; ++m) {
     fill(m);
     call.out[m] = allocate_results(call.outputs[m]);
   }
-  launch_grid(divide_up(all, THREADS / WARP / call.split * OUTPUTS), THREADS, body);
-  for (int m = 0; m < count; ++m)
-    for (int n = 0; n < call.outputs[m]; ++n) {
-      double expected = 0, size = 0;
-      for (int k = 0; k < inputs; ++k) {
-        const double product = weight(m, n, k) * call.x[k];
-        expected += product;
-        size += fabs(product);
-      }
-      check_near("out", n, call.out[m][n], expected, size * 0x1p-20);
-    }
+  // Fewer blocks take several units in turn.
+  const index all = divide_up(units, WARPS / call.split);
+  launch_grid(random_u32() & 1 ? all : random_index(1, all), THREADS, body);
+  normalize();
+  for (int m = 0; m < (paired ? 1 : count); ++m)
+    for (int n = 0; n < call.outputs[m]; ++n)
+      check_output(m, n);
   release_all();
 }
 
 int main(void) {
   begin_tests();
   const int vectors[] = {1, 3, 31, 32, 33, 160, 300};
-  for (int type = 0; type < 5; ++type)
-    for (int count = 1; count <= MAX_MATRICES; ++count)
-      for (int v = 0; v < 7; ++v)
-        test((weight_type)type, count,
-             vectors[v] * inputs_in_16_bytes((weight_type)type));
+  for (int type = 0; type < 5; ++type) {
+    const int size = inputs_in_16_bytes((weight_type)type);
+    for (int v = 0; v < 7; ++v) {
+      for (int count = 1; count <= MAX_MATRICES; ++count)
+        test((weight_type)type, NORM_MATVEC, count, vectors[v] * size);
+      for (int again = 0; again < 2; ++again) {
+        test((weight_type)type, NORM_ACTIVATED, 1, vectors[v] * size);
+        test((weight_type)type, NORM_GATED, 2, vectors[v] * size);
+        test((weight_type)type, MATVEC_ADD, 1, vectors[v] * size);
+      }
+    }
+    // Too long for shared memory.
+    test((weight_type)type, MATVEC_ADD, 1, CAPACITY + GROUP);
+    test((weight_type)type, NORM_MATVEC, 3, CAPACITY + GROUP);
+  }
   return end_tests();
 }

@@ -6,10 +6,12 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <ucontext.h>
 
 #define KERNEL static void
-#define SHARED_MEMORY static
+// All of it together, to fill it before each block.
+#define SHARED_MEMORY static __attribute__((section("gpu_shared"), aligned(16)))
 #define UNROLL
 
 #define GPU_MAX_THREADS 1024
@@ -22,11 +24,12 @@ static struct {
   jmp_buf back, threads[GPU_MAX_THREADS];
   char *stacks;
   int begun[GPU_MAX_THREADS], running[GPU_MAX_THREADS];
+  int at_barrier[GPU_MAX_THREADS];
   // The last two values that a thread passed to a shuffle: it may pass the next one
   // before another thread has read this one.
   uint32_t shuffled[GPU_MAX_THREADS][2];
   unsigned exchanges[GPU_MAX_THREADS];
-  index thread, block, count, arrived;
+  index thread, block, blocks, count, arrived;
   void (*body)(void);
 } gpu;
 
@@ -43,9 +46,12 @@ static inline void gpu_yield(void) {
 
 static inline void syncthreads(void) {
   const index round = gpu.arrived / gpu.count;
+  const index thread = gpu.thread;
   ++gpu.arrived;
+  gpu.at_barrier[thread] = 1;
   while (gpu.arrived / gpu.count == round)
     gpu_yield();
+  gpu.at_barrier[thread] = 0;
 }
 
 static inline uint32_t shuffle_xor_u32(uint32_t x, int mask) {
@@ -74,6 +80,35 @@ static inline void gpu_resume(index thread) {
   swapcontext(&gpu.scheduler, &gpu.first[thread]);
 }
 
+// The linker's names for where the section is. A program may have none.
+extern char __start_gpu_shared[] __attribute__((weak));
+extern char __stop_gpu_shared[] __attribute__((weak));
+
+// Fills shared memory with NaN, which a block must not rely on.
+static inline void gpu_poison_shared(void) {
+  if (__start_gpu_shared)
+    memset(__start_gpu_shared, 0xff,
+           (size_t)(__stop_gpu_shared - __start_gpu_shared));
+}
+
+// Lets the threads of a warp run until each ends or waits for other warps. Returns how
+// many ended. As a warp is as far ahead of others as it can be, a barrier that is
+// missing is noticed.
+static inline index gpu_run_warp(index begin, index end) {
+  index ended = 0;
+  int goes_on;
+  do {
+    goes_on = 0;
+    for (index t = begin; t < end; ++t)
+      if (gpu.running[t]) {
+        gpu_resume(t);
+        ended += !gpu.running[t];
+        goes_on |= gpu.running[t] && !gpu.at_barrier[t];
+      }
+  } while (goes_on);
+  return ended;
+}
+
 // Calls `body` in every thread of every block. The last block comes first, because
 // the order of blocks is arbitrary.
 static inline void launch_grid(index blocks, index threads, void (*body)(void)) {
@@ -81,6 +116,7 @@ static inline void launch_grid(index blocks, index threads, void (*body)(void)) 
     gpu.stacks = malloc((size_t)GPU_MAX_THREADS * GPU_STACK_BYTES);
   gpu.body = body;
   gpu.count = threads;
+  gpu.blocks = blocks;
   for (gpu.block = blocks - 1; gpu.block >= 0; --gpu.block) {
     for (index t = 0; t < threads; ++t) {
       getcontext(&gpu.first[t]);
@@ -91,14 +127,13 @@ static inline void launch_grid(index blocks, index threads, void (*body)(void)) 
       gpu.begun[t] = 0;
       gpu.running[t] = 1;
       gpu.exchanges[t] = 0;
+      gpu.at_barrier[t] = 0;
     }
     gpu.arrived = 0;
+    gpu_poison_shared();
     for (index left = threads; left > 0;)
-      for (index t = 0; t < threads; ++t)
-        if (gpu.running[t]) {
-          gpu_resume(t);
-          left -= !gpu.running[t];
-        }
+      for (index t = 0; t < threads; t += 32)
+        left -= gpu_run_warp(t, min_index(t + 32, threads));
   }
 }
 

@@ -123,7 +123,7 @@ fn waiting_counts_as_queued() {
 #[test]
 fn a_prompt_is_not_starved_by_generation() {
     // Every call takes either four requests that generate, or one prompt.
-    let uniform = CallSizes { rows: 4, sequences: 4, selected: 4, uniform: true };
+    let uniform = CallSizes { rows: 4, sequences: 4, selected: 4, uniform: true, in_place: false };
     let limits = limits(512, &[(None, 64)], &[uniform, ragged(64, 1, 1)]);
     let mut engine = engine(counting(limits));
     for _ in 0..3 {

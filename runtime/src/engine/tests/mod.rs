@@ -22,7 +22,7 @@ use crate::{
 const VOCAB: usize = 12;
 
 const fn ragged(rows: usize, sequences: usize, selected: usize) -> CallSizes {
-    CallSizes { rows, sequences, selected, uniform: false }
+    CallSizes { rows, sequences, selected, uniform: false, in_place: false }
 }
 
 fn limits(context: usize, pools: &[(Option<usize>, usize)], steps: &[CallSizes]) -> ModelLimits {

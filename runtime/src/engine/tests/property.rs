@@ -36,7 +36,8 @@ fn model_limits() -> impl Strategy<Value = ModelLimits> {
             .prop_map(|(full, window, pages)| vec![(None, full), (Some(window), pages)]),
         (1..130usize, 3..9usize).prop_map(|(window, pages)| vec![(Some(window), pages)]),
     ];
-    let uniform = |rows, sequences, selected| CallSizes { rows, sequences, selected, uniform: true };
+    let uniform =
+        |rows, sequences, selected| CallSizes { rows, sequences, selected, uniform: true, in_place: false };
     let steps = prop_oneof![
         Just(vec![ragged(1, 1, 1)]),
         Just(vec![ragged(1, 1, 1), ragged(8, 8, 8), ragged(48, 8, 8)]),

@@ -58,7 +58,13 @@ mod tests {
 
     fn sizes(uniform: bool, of: &[(usize, usize)]) -> Vec<CallSizes> {
         of.iter()
-            .map(|&(rows, sequences)| CallSizes { rows, sequences, selected: sequences, uniform })
+            .map(|&(rows, sequences)| CallSizes {
+                rows,
+                sequences,
+                selected: sequences,
+                uniform,
+                in_place: false,
+            })
             .collect()
     }
 

@@ -9,9 +9,9 @@ use super::*;
 
 const CONTEXT: usize = 300;
 
-const RAGGED: CallSizes = CallSizes { rows: 8, sequences: 3, selected: 4, uniform: false };
+const RAGGED: CallSizes = CallSizes { rows: 8, sequences: 3, selected: 4, uniform: false, in_place: false };
 /// Rows 0 to 2 are of the first sequence, 3 to 5 of the second, and 6 to 8 of the third.
-const UNIFORM: CallSizes = CallSizes { rows: 9, sequences: 3, selected: 4, uniform: true };
+const UNIFORM: CallSizes = CallSizes { rows: 9, sequences: 3, selected: 4, uniform: true, in_place: false };
 
 /// Returns pools with these windows.
 fn pools(windows: &[Option<usize>]) -> Vec<Pool> {
@@ -113,7 +113,7 @@ fn pages_within_a_window_begin_at_the_first_that_is_seen() {
 #[test]
 fn every_page_that_a_window_sees_is_in_its_table() {
     for (window, rows) in [(1, 1), (2, 64), (63, 1), (64, 3), (65, 65), (100, 1), (128, 128)] {
-        let sizes = CallSizes { rows, sequences: 1, selected: 1, uniform: true };
+        let sizes = CallSizes { rows, sequences: 1, selected: 1, uniform: true, in_place: false };
         let pools = pools(&[Some(window)]);
         let pages: Vec<u32> = (1..=5).collect();
         for position in 0..CONTEXT - rows {
@@ -138,7 +138,7 @@ fn texts_to_embed() {
         pages: vec![&[1, 2]],
         selected: vec![],
     };
-    let uniform = CallSizes { rows: 140, sequences: 2, selected: 1, uniform: true };
+    let uniform = CallSizes { rows: 140, sequences: 2, selected: 1, uniform: true, in_place: false };
     let lengths = |texts: &[SequenceRows<'_>]| values(Kind::Lengths, Role::Embed(uniform), &[], texts);
     assert_eq!(lengths(&[text(&tokens), text(&tokens[..3])]), [70, 3]);
     assert_eq!(lengths(&[text(&tokens)]), [70, 1], "the mean of no tokens is no number");

@@ -108,7 +108,8 @@ fn pools() -> Vec<Pool> {
 }
 
 fn step(sequences: usize, rows: usize) -> Entry {
-    let sizes = CallSizes { rows: sequences * rows, sequences, selected: sequences, uniform: true };
+    let sizes =
+        CallSizes { rows: sequences * rows, sequences, selected: sequences, uniform: true, in_place: false };
     Entry::new(Role::Step(sizes), &Interface { context: CONTEXT, width: VOCAB, pools: &pools() })
 }
 

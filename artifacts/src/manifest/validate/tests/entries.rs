@@ -45,7 +45,7 @@ pub(super) fn old(manifest: &mut Manifest) {
         [Role::Prefill { tokens: 16 }, Role::Decode { cache: 64 }].map(|r| Entry::new(r, &interface)).into();
 }
 
-const RAGGED: CallSizes = CallSizes { rows: 64, sequences: 2, selected: 2, uniform: false };
+const RAGGED: CallSizes = CallSizes { rows: 64, sequences: 2, selected: 2, uniform: false, in_place: false };
 const UNIFORM: CallSizes = CallSizes { uniform: true, ..RAGGED };
 
 #[test]
@@ -287,7 +287,7 @@ fn entries_for_the_best_tokens() {
 #[test]
 fn an_entry_whose_size_overflows() {
     let max = i32::MAX as usize;
-    let sizes = CallSizes { rows: max, sequences: 1, selected: max, uniform: false };
+    let sizes = CallSizes { rows: max, sequences: 1, selected: max, uniform: false, in_place: false };
     let change = |m: &mut Manifest| {
         m.plan.as_mut().unwrap().vocab = max;
         *entries(m) = vec![sample::entry(Role::Step(sizes), 64, max)];
@@ -302,7 +302,7 @@ fn an_entry_whose_size_overflows() {
 fn caches() {
     assert_eq!(
         refused(|m| m.targets.get_mut("cpu").unwrap().serving = None),
-        "target cpu: format 6 has no serving, expected it"
+        "target cpu: format 7 has no serving, expected it"
     );
     assert_eq!(refused(|m| serving(m).page = 32), "target cpu: a page has 32 positions, expected 64");
     assert_eq!(
@@ -448,7 +448,7 @@ fn older_formats() {
         assert_eq!(
             super::refused(|m| entries(m).push(sample::entry(role, 64, 100))),
             format!(
-                "target cpu: format 6 has the entry {}, expected step, best and embed since format 3",
+                "target cpu: format 7 has the entry {}, expected step, best and embed since format 3",
                 role.entry_name().unwrap()
             )
         );

@@ -119,7 +119,7 @@ fn parts() {
     let both = PackStep { entry: Some("panels_0".into()), ..step.clone() };
     assert_eq!(
         refused_packing(vec![both], |_| ()),
-        "packing of target cpu in format 6 has a step in parts, expected none before format 5 and no whole \
+        "packing of target cpu in format 7 has a step in parts, expected none before format 5 and no whole \
          function beside them"
     );
     let before = refused(|m| {

@@ -1,0 +1,188 @@
+// Products of a single row by rows of weights, at the speed of memory.
+//
+// A unit is ROWS rows of a matrix, or pairs of rows of two. `split` warps of a block
+// share a unit; each reads chunks of some times 32 consecutive vectors of 16 bytes, so
+// that each load of a warp is 512 contiguous bytes. A warp has all loads of its next
+// chunk under way while it multiplies: a load is issued when the one before into the
+// same registers has been used. The first ones are issued before the input is computed.
+//
+// Blocks take units in turn, so that any number of blocks computes all. Sums are in f32,
+// always in the same order.
+#ifndef KERNELS_CUDA_ROW_PRODUCT_H
+#define KERNELS_CUDA_ROW_PRODUCT_H
+
+#include "row_input.h"
+
+enum {
+  ROWS = 1,
+  MAX_VECTORS = 4, // of a row, that a lane has under way
+  // Rows of a unit of pairs.
+  PAIRED_ROWS = ROWS < 2 ? 2 : ROWS,
+  MAX_ROWS = PAIRED_ROWS,
+  MAX_MATRICES = 3,
+};
+
+STATED(rows, ROWS);
+STATED(matrices, MAX_MATRICES);
+
+typedef struct {
+  const void *weights, *scales;
+  const void *bias; // [outputs], if there are biases
+  float *out;
+  int outputs;
+} matrix;
+
+// What the blocks of a launch compute.
+typedef struct {
+  weight_type type;
+  const float *x;
+  norm norm;
+  matrix matrices[MAX_MATRICES];
+  int count;  // of matrices
+  int paired; // whether a unit's rows are of two matrices in turn
+  int inputs, split;
+} product;
+
+// A unit's rows.
+typedef struct {
+  matrix of; // with 0 outputs past the last unit
+  int first;
+} unit;
+
+// Divides by the split, which is a power of two.
+INLINE int by_split(const product *p, int x) {
+  return x >> __builtin_ctz((unsigned)p->split);
+}
+
+// Returns how many vectors of a row a lane has under way. More bytes that become floats
+// would take more registers than they are worth.
+INLINE int vectors_of(const product *p) {
+  return p->type == WEIGHT_Q8 || p->type == WEIGHT_Q4 ? MAX_VECTORS / 2 : MAX_VECTORS;
+}
+
+// Returns which of a unit's warps this one is.
+INLINE int share_of(const product *p, int warp) { return warp & (p->split - 1); }
+
+INLINE int rows_of(const product *p) { return p->paired ? PAIRED_ROWS : ROWS; }
+
+// Returns how many outputs a unit has.
+INLINE int outputs_of(const product *p) {
+  return p->paired ? PAIRED_ROWS / 2 : ROWS;
+}
+
+INLINE unit unit_at(const product *p, int number) {
+  unit found = {p->matrices[0], number * outputs_of(p)};
+  int past = number - (found.of.outputs + outputs_of(p) - 1) / outputs_of(p);
+  UNROLL for (int m = 1; m < (p->paired ? 1 : p->count); ++m)
+    if (past >= 0) {
+      found = (unit){p->matrices[m], past * outputs_of(p)};
+      past -= (found.of.outputs + outputs_of(p) - 1) / outputs_of(p);
+    }
+  if (past >= 0)
+    found.of.outputs = 0;
+  return found;
+}
+
+INLINE int unit_count(const product *p) {
+  int units = 0;
+  UNROLL for (int m = 0; m < (p->paired ? 1 : p->count); ++m)
+    units += (p->matrices[m].outputs + outputs_of(p) - 1) / outputs_of(p);
+  return units;
+}
+
+// The loads of a lane that are under way, and where the next ones are.
+typedef struct {
+  const uint4_t *rows[MAX_ROWS];
+  const uint16_t *scales[MAX_ROWS]; // of Q4
+  int vectors;                      // of a row, or 0 past the last unit
+  int at;                           // the next chunk's first vector of this lane
+  uint4_t words[MAX_ROWS][MAX_VECTORS];
+  uint32_t word_scales[MAX_ROWS][MAX_VECTORS];
+} stream;
+
+INLINE int first_vector(const product *p, int thread) {
+  return share_of(p, thread / WARP) * (vectors_of(p) * WARP) + thread % WARP;
+}
+
+INLINE void begin_unit(stream *s, const product *p, int number, int thread) {
+  const unit u = unit_at(p, number);
+  const int vectors = p->inputs / inputs_in_16_bytes(p->type);
+  UNROLL for (int r = 0; r < rows_of(p); ++r) {
+    const matrix *of = p->paired && r % 2 ? &p->matrices[1] : &u.of;
+    // Past the last row, it is computed again.
+    const int row =
+        min_int(u.first + (p->paired ? r / 2 : r), max_int(u.of.outputs, 1) - 1);
+    s->rows[r] = (const uint4_t *)of->weights + (index)row * vectors;
+    if (p->type == WEIGHT_Q4)
+      s->scales[r] = (const uint16_t *)of->scales + (index)row * vectors;
+  }
+  s->vectors = u.of.outputs ? vectors : 0;
+  s->at = first_vector(p, thread);
+}
+
+// Issues the loads of vector `v` of the next chunk.
+INLINE void load_vector(stream *s, const product *p, int v) {
+  const int at = s->at + v * WARP, valid = at < s->vectors;
+  UNROLL for (int r = 0; r < rows_of(p); ++r)
+    s->words[r][v] = load_stream(s->rows[r] + at, valid);
+  if (p->type == WEIGHT_Q4)
+    UNROLL for (int r = 0; r < rows_of(p); ++r)
+      s->word_scales[r][v] = load_2_bytes(s->scales[r] + at, valid);
+}
+
+// Two sums for each row, so that additions need not wait for each other.
+typedef struct {
+  float of[MAX_ROWS][2];
+} sums;
+
+// Adds the products of vector `v` of a chunk, whose number in the row is `at`. Past
+// the row's end, weights or scales are zeros, and the input is the last one.
+INLINE void add_vector(const stream *s, const product *p, int v, int at,
+                       const int is_staged, sums *into) {
+  const int parts = inputs_in_16_bytes(p->type) / 4;
+  const int vectors = p->inputs / inputs_in_16_bytes(p->type);
+  at = min_int(at, vectors - 1);
+  float of_groups[MAX_ROWS][2] = {{0.0f}};
+  UNROLL for (int part = 0; part < parts; ++part) {
+    const four x =
+        four_of(is_staged ? staged[part * vectors + at]
+                          : ((const uint4_t *)p->x)[(index)at * parts + part]);
+    UNROLL for (int r = 0; r < rows_of(p); ++r) {
+      float w[4], *sum = p->type == WEIGHT_Q4 ? &of_groups[r][part % 2]
+                                              : &into->of[r][part % 2];
+      widen(p->type, s->words[r][v], part, w);
+      UNROLL for (int e = 0; e < 4; ++e)
+        *sum = __builtin_fmaf(w[e], x.of[e], *sum);
+    }
+  }
+  if (p->type == WEIGHT_Q4)
+    UNROLL for (int r = 0; r < rows_of(p); ++r)
+      into->of[r][0] =
+          __builtin_fmaf(of_groups[r][0] + of_groups[r][1],
+                         float_from_f16((uint16_t)s->word_scales[r][v]), into->of[r][0]);
+}
+
+// Of two units in turn, so that the next one need not wait for readers.
+SHARED_MEMORY float of_warps[2][WARPS * MAX_ROWS];
+
+// Returns a unit's products in every lane of the first of its warps.
+INLINE four unit_products(const product *p, const sums *of, int parity,
+                          int thread) {
+  const int warp = thread / WARP;
+  four found = {{0.0f, 0.0f, 0.0f, 0.0f}};
+  UNROLL for (int r = 0; r < rows_of(p); ++r)
+    found.of[r] = warp_reduce_sum(of->of[r][0] + of->of[r][1]);
+  if (p->split == 1)
+    return found;
+  UNROLL for (int r = 0; r < rows_of(p); ++r)
+    if (thread % WARP == 0)
+      of_warps[parity][warp * MAX_ROWS + r] = found.of[r];
+  syncthreads();
+  if (share_of(p, warp) == 0)
+    for (int s = 1; s < p->split; ++s)
+      UNROLL for (int r = 0; r < rows_of(p); ++r)
+        found.of[r] += of_warps[parity][(warp + s) * MAX_ROWS + r];
+  return found;
+}
+
+#endif

@@ -1,0 +1,164 @@
+//! Calls of `cuda/matmul_*.c`: products of several rows.
+
+use super::{
+    arguments::{Argument, Arguments, Kernel, KernelFunction, arguments, kernels},
+    executable::Grid,
+    matvec::{MAX_MATRICES, MatvecWeights},
+};
+use crate::{graph::Tensor, types::TensorType};
+
+/// Threads of a workgroup that adds parts, and elements of each: as in `cuda/matmul_sum.c`.
+const SUM_THREADS: usize = 256;
+const SUM_ELEMENTS: usize = 4;
+
+/// How a kernel divides the result into tiles, each of a workgroup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tiles {
+    Small,
+    Medium,
+    Large,
+}
+
+impl Tiles {
+    /// Returns rows and columns of a tile, and the threads that compute it: as the kernels state them.
+    pub(crate) fn shape(self, weights: MatvecWeights) -> [usize; 3] {
+        use MatvecWeights::{Bf16, F16, F32, Q4, Q8};
+        match (weights, self) {
+            (F32, Self::Large) => [128, 64, 128],
+            (F32, _) => [64, 64, 64],
+            (Q4, Self::Small) => [32, 64, 64],
+            (Bf16 | F16 | Q8, Self::Small) => [32, 64, 128],
+            (_, Self::Medium) => [64, 64, 128],
+            (Q4, Self::Large) => [128, 64, 128],
+            (Bf16 | F16 | Q8, Self::Large) => [128, 128, 128],
+        }
+    }
+}
+
+/// A matrix that rows are multiplied by.
+#[derive(Debug, Clone)]
+pub(crate) struct CudaMatrix {
+    pub(crate) weight: Tensor,
+    /// The scales of quantized weights.
+    pub(crate) scales: Option<Tensor>,
+    /// `[splits, rows, outputs]`.
+    pub(crate) out: TensorType,
+    pub(crate) outputs: usize,
+}
+
+/// Multiplies rows by up to [`MAX_MATRICES`] matrices. Each of the `splits` results has the sums over a part of the inputs.
+#[derive(Debug, Clone)]
+pub(crate) struct CudaMatmul {
+    pub(crate) weights: MatvecWeights,
+    pub(crate) tiles: Tiles,
+    pub(crate) x: Tensor,
+    pub(crate) matrices: Vec<CudaMatrix>,
+    pub(crate) m: usize,
+    pub(crate) k: usize,
+    pub(crate) splits: usize,
+}
+
+arguments! {
+    /// Adds the parts of a product.
+    struct CudaMatmulSum {
+        parts: Tensor,
+        out: TensorType,
+        /// The elements of a part.
+        count: usize,
+        splits: usize,
+    }
+}
+
+kernels! { CudaMatmulSum => "matmul_sum", "cuda_matmul_sum"; }
+
+impl CudaMatmulSum {
+    /// Returns the workgroups of the call.
+    pub(crate) fn grid(&self) -> Grid {
+        Grid { items: self.count.div_ceil(SUM_THREADS * SUM_ELEMENTS), grain: SUM_THREADS }
+    }
+}
+
+impl CudaMatmul {
+    /// Returns the workgroups of the call.
+    pub(crate) fn grid(&self) -> Grid {
+        let [rows, columns, threads] = self.tiles.shape(self.weights);
+        let tiles: usize = self.matrices.iter().map(|matrix| matrix.outputs.div_ceil(columns)).sum();
+        Grid { items: self.splits * self.m.div_ceil(rows) * tiles, grain: threads }
+    }
+}
+
+impl Kernel for CudaMatmul {
+    fn function(&self) -> KernelFunction {
+        macro_rules! of_type {
+            ($ty:literal, $small:literal) => {{
+                let names = match self.tiles {
+                    Tiles::Small => of_type!(@ $ty, $small),
+                    Tiles::Medium => of_type!(@ $ty, "medium"),
+                    Tiles::Large => of_type!(@ $ty, "large"),
+                };
+                let index = self.matrices.len().clamp(1, MAX_MATRICES) - 1;
+                KernelFunction { file: concat!("matmul_", $ty), name: names[index] }
+            }};
+            (@ $ty:literal, $tiles:literal) => {
+                [
+                    concat!("cuda_matmul_", $ty, "_", $tiles, "_1"),
+                    concat!("cuda_matmul_", $ty, "_", $tiles, "_2"),
+                    concat!("cuda_matmul_", $ty, "_", $tiles, "_3"),
+                ]
+            };
+        }
+        match self.weights {
+            MatvecWeights::F32 => of_type!("f32", "medium"),
+            MatvecWeights::Bf16 => of_type!("bf16", "small"),
+            MatvecWeights::F16 => of_type!("f16", "small"),
+            MatvecWeights::Q8 => of_type!("q8", "small"),
+            MatvecWeights::Q4 => of_type!("q4", "small"),
+        }
+    }
+
+    fn arguments(self) -> Arguments {
+        const WEIGHTS: [&str; MAX_MATRICES] = ["w0", "w1", "w2"];
+        const SCALES: [&str; MAX_MATRICES] = ["s0", "s1", "s2"];
+        const RESULTS: [&str; MAX_MATRICES] = ["out0", "out1", "out2"];
+        const OUTPUTS: [&str; MAX_MATRICES] = ["n0", "n1", "n2"];
+        let Self { weights: _, tiles: _, x, matrices, m, k, splits } = self;
+        let mut arguments = Arguments::default();
+        x.add_to(&mut arguments, "x");
+        for (index, CudaMatrix { weight, scales, out, outputs }) in matrices.into_iter().enumerate() {
+            weight.add_to(&mut arguments, WEIGHTS[index]);
+            if let Some(scales) = scales {
+                scales.add_to(&mut arguments, SCALES[index]);
+            }
+            out.add_to(&mut arguments, RESULTS[index]);
+            outputs.add_to(&mut arguments, OUTPUTS[index]);
+        }
+        m.add_to(&mut arguments, "m");
+        k.add_to(&mut arguments, "k");
+        splits.add_to(&mut arguments, "splits");
+        arguments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::stated_constant;
+
+    #[test]
+    fn shapes_are_those_of_the_kernels() {
+        use MatvecWeights::{Bf16, F16, F32, Q4, Q8};
+        for (weights, name) in [(F32, "f32"), (Bf16, "bf16"), (F16, "f16"), (Q8, "q8"), (Q4, "q4")] {
+            for (tiles, size) in [(Tiles::Small, "small"), (Tiles::Medium, "medium"), (Tiles::Large, "large")]
+            {
+                // Products in f32 have no small tiles.
+                let size = if weights == F32 && tiles == Tiles::Small { "medium" } else { size };
+                let stated = |what| {
+                    stated_constant(&format!("cuda_matmul_{name}_{size}_1"), &format!("{name}_{size}_{what}"))
+                };
+                let found = ["rows", "columns", "threads"].map(stated);
+                assert_eq!(found, tiles.shape(weights).map(Some), "{name} {size}");
+            }
+        }
+        assert_eq!(stated_constant("cuda_matmul_sum", "threads"), Some(SUM_THREADS));
+    }
+}

@@ -1,0 +1,144 @@
+//! Products of several rows by kernels on GPUs.
+
+use safetensors::Dtype;
+
+use super::{gpu_matvec::stored, named::Named};
+use crate::{
+    graph::Tensor,
+    kernels::{CudaMatmul, CudaMatmulSum, CudaMatrix, Isa, MAX_MATRICES, MatvecWeights, Tiles},
+    layers::{builder::Builder, weights::Matrix},
+    types::TensorType,
+};
+
+/// Kernels require a multiple of so many inputs, and of outputs.
+const WHOLE_INPUTS: usize = 32;
+const WHOLE_OUTPUTS: usize = 8;
+
+/// The number of workgroups that keeps a large GPU busy, and the most that splitting makes of fewer.
+const BUSY: usize = 128;
+const MAX_SPLIT: usize = 256;
+
+/// The fewest inputs of a part of a product, for which adding the parts pays.
+const MIN_PART: usize = 512;
+
+/// The fewest inputs for which large tiles with parts are faster than medium ones.
+const LONG: usize = 4096;
+
+/// Returns whether kernels multiply several rows of so many inputs by these tensors.
+///
+/// Rows of `f32` are not sums of few numbers in f16, which end at 65504. Weights in bf16 are not exact in f16, and weights of
+/// other types than the plan's precision are converted.
+pub(super) fn takes(b: &Builder<'_>, weights: MatvecWeights, layers: &[Named<'_>], inputs: usize) -> bool {
+    let operand = b.operand_dtype();
+    let has_type = match weights {
+        MatvecWeights::F32 => operand == Dtype::F32,
+        MatvecWeights::F16 => operand == Dtype::F16,
+        MatvecWeights::Bf16 => operand == Dtype::BF16 || operand == Dtype::F32,
+        MatvecWeights::Q8 | MatvecWeights::Q4 => true,
+    };
+    let whole = |(_, layer): &Named<'_>| layer.weight_outputs().is_multiple_of(WHOLE_OUTPUTS);
+    has_type && inputs.is_multiple_of(WHOLE_INPUTS) && layers.iter().all(whole)
+}
+
+/// Computes `[batch, tokens, inputs]` to `[batch, tokens, outputs of the tensor]` for each layer's tensor, without biases.
+pub(super) fn products(
+    b: &mut Builder<'_>,
+    isa: Isa,
+    weights: MatvecWeights,
+    layers: &[Named<'_>],
+    x: Tensor,
+) -> Vec<Tensor> {
+    let &[batch, tokens, inputs] = b.graph.shape(x) else { return vec![x; layers.len()] };
+    let m = batch * tokens;
+    let rows = b.graph.reshape(x, &[m, inputs]);
+    let (rows, terms) = terms(b, weights, rows);
+    let calls = layers.chunks(MAX_MATRICES).flat_map(|layers| {
+        let names: Vec<_> = layers.iter().map(|(name, _)| *name).collect();
+        b.scope(&names.join("+"), |b| product(b, isa, weights, layers, (rows, terms)))
+    });
+    let products: Vec<_> = calls.collect();
+    let whole = products.into_iter().map(|y| {
+        let outputs = b.graph.shape(y).last().copied().unwrap_or(1);
+        b.graph.reshape(y, &[batch, tokens, outputs])
+    });
+    whole.collect()
+}
+
+/// Returns rows in the type that kernels multiply, `[terms · rows, inputs]`: the terms of each row's sum, one after the other.
+///
+/// Rows of `f32` are the sums of three terms in bf16, which has eight bits of a number, to the last bit but one.
+fn terms(b: &mut Builder<'_>, weights: MatvecWeights, rows: Tensor) -> (Tensor, usize) {
+    let is_wide = b.operand_dtype() == Dtype::F32;
+    let g = &mut b.graph;
+    match weights {
+        MatvecWeights::F32 => (rows, 1),
+        MatvecWeights::F16 => (g.convert(rows, Dtype::F16), 1),
+        MatvecWeights::Bf16 if is_wide => {
+            let (mut rest, mut terms) = (rows, Vec::new());
+            for _ in 0..3 {
+                let term = g.convert(rest, Dtype::BF16);
+                let back = g.convert(term, Dtype::F32);
+                rest = g.subtract(rest, back);
+                terms.push(term);
+            }
+            (g.concatenate(&terms, 0), 3)
+        }
+        // Integers of 8 bits are exact in bf16.
+        MatvecWeights::Bf16 | MatvecWeights::Q8 | MatvecWeights::Q4 => (g.convert(rows, Dtype::BF16), 1),
+    }
+}
+
+/// Multiplies `[terms · rows, inputs]` by up to [`MAX_MATRICES`] tensors in one call, and adds the terms.
+fn product(
+    b: &mut Builder<'_>,
+    isa: Isa,
+    weights: MatvecWeights,
+    layers: &[Named<'_>],
+    (x, terms): (Tensor, usize),
+) -> Vec<Tensor> {
+    let &[m, k] = b.graph.shape(x) else { return vec![x; layers.len()] };
+    let all: Vec<_> = layers.iter().map(|(_, layer)| layer.weight_outputs()).collect();
+    let (tiles, splits) = division(weights, m, &all, k);
+    // Parts of the inputs and terms of rows are added alike.
+    let (rows, parts) = (m / terms, splits * terms);
+    let matrix = |(_, layer): &Named<'_>| {
+        let (weight, scales) = stored(b, Matrix::from(*layer), &layer.weight);
+        let outputs = layer.weight_outputs();
+        CudaMatrix { weight, scales, out: TensorType::new(Dtype::F32, [splits, m, outputs]), outputs }
+    };
+    let matrices = layers.iter().map(matrix).collect();
+    let call = CudaMatmul { weights, tiles, x, matrices, m, k, splits };
+    let grid = call.grid();
+    let made = b.module.call(&mut b.graph, isa, call, grid);
+    let sums = made.into_iter().zip(all).map(|(product, outputs)| {
+        if parts == 1 {
+            return b.graph.reshape(product, &[m, outputs]);
+        }
+        let out = TensorType::new(Dtype::F32, [rows, outputs]);
+        let sum = CudaMatmulSum { parts: product, out, count: rows * outputs, splits: parts };
+        let grid = sum.grid();
+        b.module.call(&mut b.graph, isa, sum, grid)[0]
+    });
+    sums.collect()
+}
+
+/// Returns the tiles of a product, and the parts of its inputs: measured on an H100 for the layers of Llama-3.2-1B.
+fn division(weights: MatvecWeights, m: usize, outputs: &[usize], k: usize) -> (Tiles, usize) {
+    let count = |tiles: Tiles| {
+        let [rows, columns, _] = tiles.shape(weights);
+        let columns: usize = outputs.iter().map(|n| n.div_ceil(columns)).sum();
+        m.div_ceil(rows) * columns
+    };
+    let [small_rows, ..] = Tiles::Small.shape(weights);
+    let tiles = if m <= small_rows {
+        Tiles::Small
+    } else if count(Tiles::Large) >= BUSY || k >= LONG && m > small_rows * 2 {
+        Tiles::Large
+    } else {
+        Tiles::Medium
+    };
+    let found = count(tiles);
+    let splits = [8, 4, 2].into_iter().find(|splits| found * splits <= MAX_SPLIT && k / splits >= MIN_PART);
+    let pays = outputs.len() == 1 && (tiles != Tiles::Medium || k >= LONG);
+    (tiles, splits.filter(|_| pays).unwrap_or(1))
+}

@@ -1,0 +1,176 @@
+// Tests products of many rows, with weights of every type.
+
+#include "check.h"
+
+#include "cuda/matmul_bf16.c"
+#include "cuda/matmul_f16.c"
+#include "cuda/matmul_f32.c"
+#include "cuda/matmul_q4.c"
+#include "cuda/matmul_q8.c"
+#include "cuda/matmul_sum.c"
+
+// Shapes that kernels may have, but those above do not.
+DEFINE_MATMUL_BF16(odd, 32, 32, 16, 4, 2, 1)
+DEFINE_MATMUL_BF16(deep, 32, 96, 64, 2, 1, 2)
+
+static struct {
+  int count, m, k, splits, n[MAX_MATRICES];
+  void *x, *weights[MAX_MATRICES], *scales[MAX_MATRICES];
+  float *out[MAX_MATRICES], *sum[MAX_MATRICES];
+} call;
+
+#define SIZES call.m, call.k, call.splits
+#define W(i) call.weights[i]
+#define S(i) call.scales[i]
+#define O(i) call.out[i]
+#define N(i) call.n[i]
+#define RUN(name, one, two, three)                                             \
+  static void run_##name(void) {                                               \
+    if (call.count == 1)                                                       \
+      cuda_matmul_##name##_1(call.x, one, O(0), N(0), SIZES);                  \
+    else if (call.count == 2)                                                  \
+      cuda_matmul_##name##_2(call.x, one, two, O(0), O(1), N(0), N(1), SIZES); \
+    else                                                                       \
+      cuda_matmul_##name##_3(call.x, one, two, three, O(0), O(1), O(2), N(0),  \
+                             N(1), N(2), SIZES);                               \
+  }
+#define BOTH(i) W(i), S(i)
+#define PLAIN(name) RUN(name, W(0), W(1), W(2))
+#define SCALED(name) RUN(name, BOTH(0), BOTH(1), BOTH(2))
+PLAIN(bf16_large)
+PLAIN(bf16_medium)
+PLAIN(bf16_small)
+PLAIN(odd)
+PLAIN(deep)
+PLAIN(f16_large)
+PLAIN(f16_medium)
+PLAIN(f16_small)
+PLAIN(f32_large)
+PLAIN(f32_medium)
+SCALED(q8_large)
+SCALED(q8_medium)
+SCALED(q8_small)
+SCALED(q4_large)
+SCALED(q4_medium)
+SCALED(q4_small)
+
+static int summed; // the matrix whose parts are added
+
+static void run_sum(void) {
+  cuda_matmul_sum(call.out[summed], call.sum[summed], call.m * call.n[summed],
+                  call.splits);
+}
+
+typedef struct {
+  const char *name;
+  void (*run)(void);
+  int rows, columns, threads;
+  weight_type type;
+} kernel;
+
+#define SHAPE(name)                                                            \
+  #name, run_##name, stated_##name##_rows, stated_##name##_columns,            \
+      stated_##name##_threads
+
+static const kernel kernels[] = {
+    {SHAPE(bf16_large), WEIGHT_BF16}, {SHAPE(bf16_medium), WEIGHT_BF16},
+    {SHAPE(bf16_small), WEIGHT_BF16},
+    {SHAPE(odd), WEIGHT_BF16},          {SHAPE(deep), WEIGHT_BF16},
+    {SHAPE(f16_large), WEIGHT_F16},   {SHAPE(f16_medium), WEIGHT_F16},
+    {SHAPE(f16_small), WEIGHT_F16},
+    {SHAPE(f32_large), WEIGHT_F32},    {SHAPE(f32_medium), WEIGHT_F32},
+    {SHAPE(q8_large), WEIGHT_Q8},     {SHAPE(q8_medium), WEIGHT_Q8},
+    {SHAPE(q8_small), WEIGHT_Q8},
+    {SHAPE(q4_large), WEIGHT_Q4},     {SHAPE(q4_medium), WEIGHT_Q4},
+    {SHAPE(q4_small), WEIGHT_Q4},
+};
+
+static element_type element_of(weight_type type) {
+  return type == WEIGHT_F32   ? ELEMENT_F32
+         : type == WEIGHT_F16 ? ELEMENT_F16
+                              : ELEMENT_BF16;
+}
+
+static void fill(weight_type type, int i) {
+  const index count = (index)call.n[i] * call.k;
+  if (type == WEIGHT_Q8) {
+    call.weights[i] = random_bytes(count, -128, 127);
+    call.scales[i] = random_floats(call.n[i], (exponents){-12, -8});
+  } else if (type == WEIGHT_Q4) {
+    call.weights[i] = random_bytes(count / 2, -128, 127);
+    call.scales[i] =
+        random_elements(ELEMENT_F16, count / GROUP, (exponents){-8, -4});
+  } else {
+    call.weights[i] = random_elements(element_of(type), count, ORDINARY);
+  }
+}
+
+static double weight(weight_type type, int i, int output, int input) {
+  const index at = (index)output * call.k + input;
+  if (type == WEIGHT_Q8)
+    return (double)((int8_t *)W(i))[at] * ((float *)S(i))[output];
+  if (type == WEIGHT_Q4) {
+    const index group = at / GROUP, place = at % GROUP;
+    const uint8_t byte = ((uint8_t *)W(i))[group * 16 + place % 16];
+    const int step = (place < 16 ? byte & 15 : byte >> 4) - 8;
+    return step * (double)float_from_f16_portable(((uint16_t *)S(i))[group]);
+  }
+  return load_element(W(i), element_of(type), at);
+}
+
+static void check_matrix(weight_type type, int i) {
+  for (int row = 0; row < call.m; ++row)
+    for (int output = 0; output < call.n[i]; ++output) {
+      double expected = 0, size = 0;
+      for (int k = 0; k < call.k; ++k) {
+        const double product =
+            weight(type, i, output, k) *
+            load_element(call.x, element_of(type), (index)row * call.k + k);
+        expected += product;
+        size += fabs(product);
+      }
+      const index at = (index)row * call.n[i] + output;
+      check_near("out", at, call.sum[i][at], expected, size * 0x1p-20);
+      if (call.splits == 1)
+        check_equal("only part", at, call.out[i][at], call.sum[i][at]);
+    }
+}
+
+static void test(const kernel *tested, int count, int k, int splits) {
+  const index rows[] = {1, 2, 17, 31, 32, 63, 64, 65, 130};
+  const index outputs[] = {8, 16, 56, 64, 72, 120, 136};
+  call.count = count, call.m = (int)PICK(rows), call.k = k, call.splits = splits;
+  for (int i = 0; i < MAX_MATRICES; ++i)
+    call.n[i] = i < count ? (int)PICK(outputs) : 0;
+  at_case("%s of %d rows by %d, %d, %d outputs of %d inputs, in %d parts",
+          tested->name, call.m, N(0), N(1), N(2), k, splits);
+  call.x = random_elements(element_of(tested->type), (index)call.m * k, ORDINARY);
+  index tiles = 0;
+  for (int i = 0; i < count; ++i) {
+    fill(tested->type, i);
+    call.out[i] = allocate_results((index)splits * call.m * N(i));
+    call.sum[i] = allocate_results((index)call.m * N(i));
+    tiles += divide_up(call.m, tested->rows) * divide_up(N(i), tested->columns);
+  }
+  launch_grid(tiles * splits, tested->threads, tested->run);
+  for (summed = 0; summed < count; ++summed) {
+    launch_grid(divide_up((index)call.m * N(summed) / 4, THREADS), THREADS, run_sum);
+    check_matrix(tested->type, summed);
+  }
+  release_all();
+}
+
+int main(void) {
+  begin_tests();
+  const index inputs[] = {32, 64, 96, 128, 160, 192, 224};
+  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; ++i) {
+    for (int k = 32; k <= 256; k += 32)
+      test(&kernels[i], 1, k, 1);
+    for (int splits = 1; splits <= 5; ++splits)
+      test(&kernels[i], (int)random_index(1, MAX_MATRICES), (int)PICK(inputs),
+           splits);
+    for (int count = 2; count <= MAX_MATRICES; ++count)
+      test(&kernels[i], count, (int)PICK(inputs), 1);
+  }
+  return end_tests();
+}

@@ -1,0 +1,175 @@
+// Emulation of cuda/tensor_cores.h on a CPU.
+#ifndef TESTS_EMULATED_TENSOR_CORES_H
+#define TESTS_EMULATED_TENSOR_CORES_H
+
+#include <string.h>
+
+#define SHARED_SPACE
+
+typedef uintptr_t shared_address;
+
+enum { TENSOR_OPERANDS = 6, TENSOR_COPIES = 256 };
+
+typedef struct {
+  shared_address to;
+  const void *from;
+  int bytes;
+} tensor_copy;
+
+static struct {
+  // What a thread passed to its last two products or loads, as in `gpu.shuffled`.
+  uintptr_t passed[GPU_MAX_THREADS][2][TENSOR_OPERANDS];
+  unsigned exchanges[GPU_MAX_THREADS];
+  // Copies that no one has waited for, in a ring, and where groups of them end.
+  tensor_copy copies[GPU_MAX_THREADS][TENSOR_COPIES];
+  unsigned begun[GPU_MAX_THREADS], done[GPU_MAX_THREADS];
+  unsigned ends[GPU_MAX_THREADS][TENSOR_COPIES], groups[GPU_MAX_THREADS];
+} tensor;
+
+INLINE shared_address address_of(const uint32_t *x) { return (uintptr_t)x; }
+
+INLINE float reciprocal_approx(float x) { return 1.0f / x; }
+INLINE float max_number(float a, float b) { return fmaxf(a, b); }
+
+static inline unsigned tensor_exchange(const uintptr_t *operands, int count) {
+  const index thread = gpu.thread;
+  const unsigned at = tensor.exchanges[thread]++ % 2;
+  for (int i = 0; i < count; ++i)
+    tensor.passed[thread][at][i] = operands[i];
+  gpu_yield();
+  return at;
+}
+
+// Returns what another lane of the warp passed.
+INLINE uintptr_t tensor_of_lane(index lane, unsigned at, int operand) {
+  return tensor.passed[gpu.thread / 32 * 32 + lane][at][operand];
+}
+
+static inline uint16_t tensor_number(index lane, unsigned at, int matrix,
+                                     index column) {
+  uint16_t x;
+  const uintptr_t row = tensor_of_lane(matrix * 8 + lane, at, 0);
+  if (row % 16 != 0)
+    abort();
+  memcpy(&x, (const char *)row + column * 2, sizeof x);
+  return x;
+}
+
+static inline void ldmatrix_x4(uint32_t x[4], shared_address row) {
+  const unsigned at = tensor_exchange(&row, 1);
+  const index lane = gpu.thread % 32;
+  for (int m = 0; m < 4; ++m)
+    x[m] = tensor_number(lane / 4, at, m, lane % 4 * 2) |
+           (uint32_t)tensor_number(lane / 4, at, m, lane % 4 * 2 + 1) << 16;
+}
+
+static inline void ldmatrix_x4_trans(uint32_t x[4], shared_address row) {
+  const unsigned at = tensor_exchange(&row, 1);
+  const index lane = gpu.thread % 32;
+  for (int m = 0; m < 4; ++m)
+    x[m] = tensor_number(lane % 4 * 2, at, m, lane / 4) |
+           (uint32_t)tensor_number(lane % 4 * 2 + 1, at, m, lane / 4) << 16;
+}
+
+static inline float tensor_element(int is_bf16, uintptr_t pair, int is_high) {
+  const uint16_t bits = (uint16_t)(is_high ? pair >> 16 : pair);
+  return is_bf16 ? float_from_bf16(bits) : float_from_f16_portable(bits);
+}
+
+static inline void tensor_mma(int is_bf16, float sums[4], const uint32_t a[4],
+                              const uint32_t b[2]) {
+  const uintptr_t operands[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  const unsigned at = tensor_exchange(operands, 6);
+  const index lane = gpu.thread % 32;
+  double all[4] = {0, 0, 0, 0};
+  for (int k = 0; k < 16; ++k) {
+    const index of_k = k % 8 / 2; // the lane among four
+    float left[2], right[2];
+    for (int i = 0; i < 2; ++i) {
+      left[i] = tensor_element(
+          is_bf16, tensor_of_lane(lane / 4 * 4 + of_k, at, k / 8 * 2 + i), k % 2);
+      right[i] = tensor_element(
+          is_bf16, tensor_of_lane((lane % 4 * 2 + i) * 4 + of_k, at, 4 + k / 8),
+          k % 2);
+    }
+    for (int i = 0; i < 4; ++i)
+      all[i] += (double)left[i / 2] * right[i % 2];
+  }
+  for (int i = 0; i < 4; ++i)
+    sums[i] = (float)(sums[i] + all[i]);
+}
+
+static inline void mma_bf16(float sums[4], const uint32_t a[4],
+                            const uint32_t b[2]) {
+  tensor_mma(1, sums, a, b);
+}
+
+static inline void mma_f16(float sums[4], const uint32_t a[4],
+                           const uint32_t b[2]) {
+  tensor_mma(0, sums, a, b);
+}
+
+// Copies are made when they are waited for. Before, there are NaNs, so that a kernel that
+// does not wait for them, or overwrites what is still read, finds these.
+static inline void cp_async_16(shared_address to, const void *from, int bytes) {
+  const index thread = gpu.thread;
+  if (to % 16 != 0 || tensor.begun[thread] - tensor.done[thread] == TENSOR_COPIES)
+    abort();
+  // No one can have read what an earlier copy has not even written.
+  for (unsigned i = tensor.done[thread]; i != tensor.begun[thread]; ++i)
+    if (tensor.copies[thread][i % TENSOR_COPIES].to == to)
+      abort();
+  memset((void *)to, 0xff, 16);
+  tensor.copies[thread][tensor.begun[thread]++ % TENSOR_COPIES] =
+      (tensor_copy){to, from, bytes};
+}
+
+static inline void cp_async_commit(void) {
+  const index thread = gpu.thread;
+  tensor.ends[thread][tensor.groups[thread]++ % TENSOR_COPIES] =
+      tensor.begun[thread];
+}
+
+static inline void cp_async_wait(unsigned groups) {
+  const index thread = gpu.thread;
+  if (tensor.groups[thread] <= groups)
+    return;
+  const unsigned last = tensor.groups[thread] - groups - 1;
+  const unsigned end = tensor.ends[thread][last % TENSOR_COPIES];
+  for (; (int)(end - tensor.done[thread]) > 0; ++tensor.done[thread]) {
+    const tensor_copy *c =
+        &tensor.copies[thread][tensor.done[thread] % TENSOR_COPIES];
+    memset((void *)c->to, 0, 16);
+    if (c->bytes)
+      memcpy((void *)c->to, c->from, (size_t)c->bytes);
+  }
+}
+
+INLINE uint32_t pack_bf16(float low, float high) {
+  return bf16_from_float(low) | (uint32_t)bf16_from_float(high) << 16;
+}
+
+INLINE uint32_t pack_f16(float low, float high) {
+  return f16_from_float_portable(low) |
+         (uint32_t)f16_from_float_portable(high) << 16;
+}
+
+INLINE uint32_t subtract_f16x2(uint32_t a, uint32_t b) {
+  return pack_f16(tensor_element(0, a, 0) - tensor_element(0, b, 0),
+                  tensor_element(0, a, 1) - tensor_element(0, b, 1));
+}
+
+INLINE uint32_t multiply_f16x2(uint32_t a, uint32_t b) {
+  return pack_f16(tensor_element(0, a, 0) * tensor_element(0, b, 0),
+                  tensor_element(0, a, 1) * tensor_element(0, b, 1));
+}
+
+INLINE uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t choice) {
+  const uint64_t bytes = (uint64_t)high << 32 | low;
+  uint32_t x = 0;
+  for (int i = 0; i < 4; ++i)
+    x |= (uint32_t)(bytes >> 8 * (choice >> 4 * i & 7) & 0xff) << 8 * i;
+  return x;
+}
+
+#endif

@@ -1,0 +1,181 @@
+#include "replay.h"
+
+#include "internal.h"
+
+#ifdef MLXCEL_CUDA
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include "cuda_notes.h"
+
+// Functions of the driver, which IREE has loaded.
+typedef struct driver_t {
+  CUresult (*get_current)(CUcontext*);
+  CUresult (*set_current)(CUcontext);
+  CUresult (*graph_create)(CUgraph*, unsigned int);
+  CUresult (*graph_destroy)(CUgraph);
+  CUresult (*add_kernel)(CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const CUDA_KERNEL_NODE_PARAMS*);
+  CUresult (*instantiate)(CUgraphExec*, CUgraph, unsigned long long);
+  CUresult (*exec_destroy)(CUgraphExec);
+  CUresult (*launch)(CUgraphExec, CUstream);
+  CUresult (*synchronize)(CUstream);
+  CUresult (*error_name)(CUresult, const char**);
+} driver_t;
+
+struct shim_replay_t {
+  CUcontext context;
+  CUstream stream;
+  CUgraphExec exec;
+};
+
+// The launches of the call that is noted: one at a time, whichever thread makes them.
+typedef struct notes_t {
+  bool active;
+  // Whether only kernels of one stream were launched, and all could be noted.
+  bool plain;
+  CUcontext context;
+  CUstream stream;
+  CUgraph graph;
+  CUgraphNode last;
+  size_t count;
+} notes_t;
+
+static pthread_mutex_t notes_mutex = PTHREAD_MUTEX_INITIALIZER;
+static notes_t notes;
+static driver_t driver;
+static bool has_driver;
+static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
+
+static void driver_load(void) {
+  void* library = dlopen("libcuda.so", RTLD_LAZY | RTLD_NOLOAD);
+  CUresult (*find)(const char*, void**, int, cuuint64_t) =
+      library ? (CUresult(*)(const char*, void**, int, cuuint64_t))dlsym(library, "cuGetProcAddress") : NULL;
+  if (!find) return;
+  // Of CUDA 11.4, where instantiating takes flags.
+  const int version = 11040;
+  const struct {
+    const char* name;
+    void** function;
+  } functions[] = {
+      {"cuCtxGetCurrent", (void**)&driver.get_current},
+      {"cuCtxSetCurrent", (void**)&driver.set_current},
+      {"cuGraphCreate", (void**)&driver.graph_create},
+      {"cuGraphDestroy", (void**)&driver.graph_destroy},
+      {"cuGraphAddKernelNode", (void**)&driver.add_kernel},
+      {"cuGraphInstantiateWithFlags", (void**)&driver.instantiate},
+      {"cuGraphExecDestroy", (void**)&driver.exec_destroy},
+      {"cuGraphLaunch", (void**)&driver.launch},
+      {"cuStreamSynchronize", (void**)&driver.synchronize},
+      {"cuGetErrorName", (void**)&driver.error_name},
+  };
+  for (size_t i = 0; i < IREE_ARRAYSIZE(functions); ++i) {
+    const bool found = find(functions[i].name, functions[i].function, version, 0) == CUDA_SUCCESS;
+    if (!found || !*functions[i].function) return;
+  }
+  has_driver = true;
+}
+
+// Adds a kernel to the graph, after the one before.
+static bool add_kernel(const CUDA_KERNEL_NODE_PARAMS* params, CUstream stream) {
+  if (notes.count == 0) {
+    notes.stream = stream;
+    if (driver.get_current(&notes.context) != CUDA_SUCCESS) return false;
+    if (driver.graph_create(&notes.graph, 0) != CUDA_SUCCESS) return false;
+  }
+  if (notes.stream != stream) return false;
+  const CUgraphNode before = notes.last;
+  return driver.add_kernel(&notes.last, notes.graph, &before, notes.count ? 1 : 0, params) == CUDA_SUCCESS;
+}
+
+void shim_note_launch(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                      unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+                      CUstream stream, void** params) {
+  pthread_mutex_lock(&notes_mutex);
+  if (notes.active && notes.plain) {
+    const CUDA_KERNEL_NODE_PARAMS kernel = {
+        .func = function,
+        .gridDimX = grid_x,
+        .gridDimY = grid_y,
+        .gridDimZ = grid_z,
+        .blockDimX = block_x,
+        .blockDimY = block_y,
+        .blockDimZ = block_z,
+        .sharedMemBytes = shared_bytes,
+        .kernelParams = params,
+    };
+    notes.plain = add_kernel(&kernel, stream);
+    ++notes.count;
+  }
+  pthread_mutex_unlock(&notes_mutex);
+}
+
+void shim_note_other(void) {
+  pthread_mutex_lock(&notes_mutex);
+  notes.plain = false;
+  pthread_mutex_unlock(&notes_mutex);
+}
+
+bool shim_replay_begin(void) {
+  pthread_once(&driver_once, driver_load);
+  if (!has_driver) return false;
+  pthread_mutex_lock(&notes_mutex);
+  const bool is_free = !notes.active;
+  if (is_free) notes = (notes_t){.active = true, .plain = true};
+  pthread_mutex_unlock(&notes_mutex);
+  return is_free;
+}
+
+shim_replay_t* shim_replay_end(void) {
+  pthread_mutex_lock(&notes_mutex);
+  const notes_t noted = notes;
+  notes = (notes_t){0};
+  pthread_mutex_unlock(&notes_mutex);
+  shim_replay_t* replay = NULL;
+  if (noted.plain && noted.count > 0 && driver.set_current(noted.context) == CUDA_SUCCESS) {
+    CUgraphExec exec = NULL;
+    iree_status_t status = iree_allocator_malloc(shim_allocator(), sizeof(*replay), (void**)&replay);
+    if (iree_status_is_ok(status) && driver.instantiate(&exec, noted.graph, 0) == CUDA_SUCCESS) {
+      *replay = (shim_replay_t){.context = noted.context, .stream = noted.stream, .exec = exec};
+    } else {
+      iree_allocator_free(shim_allocator(), replay);
+      replay = NULL;
+    }
+    iree_status_ignore(status);
+  }
+  if (noted.graph) driver.graph_destroy(noted.graph);
+  return replay;
+}
+
+static iree_status_t status_of(CUresult result) {
+  if (result == CUDA_SUCCESS) return iree_ok_status();
+  const char* name = NULL;
+  driver.error_name(result, &name);
+  return iree_make_status(IREE_STATUS_INTERNAL, "CUDA driver error '%s' (%d)", name ? name : "unknown", (int)result);
+}
+
+iree_status_t shim_replay_run(shim_replay_t* replay) {
+  IREE_RETURN_IF_ERROR(status_of(driver.set_current(replay->context)));
+  IREE_RETURN_IF_ERROR(status_of(driver.launch(replay->exec, replay->stream)));
+  return status_of(driver.synchronize(replay->stream));
+}
+
+void shim_replay_free(shim_replay_t* replay) {
+  if (!replay) return;
+  if (driver.set_current(replay->context) == CUDA_SUCCESS) driver.exec_destroy(replay->exec);
+  iree_allocator_free(shim_allocator(), replay);
+}
+
+#else
+
+bool shim_replay_begin(void) { return false; }
+
+shim_replay_t* shim_replay_end(void) { return NULL; }
+
+iree_status_t shim_replay_run(shim_replay_t* replay) {
+  return iree_make_status(IREE_STATUS_UNIMPLEMENTED, "this build has no CUDA driver");
+}
+
+void shim_replay_free(shim_replay_t* replay) {}
+
+#endif  // MLXCEL_CUDA
