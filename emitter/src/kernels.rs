@@ -58,7 +58,7 @@ pub(crate) use cuda_attention::{
     CudaAppend, CudaDecodeAttention, CudaHeadNorm, CudaPrefillAttention, CudaRope, OverwrittenWithCounters,
     has_gpu_attention,
 };
-pub(crate) use cuda_matmul::{CudaMatmul, CudaMatmulSum, CudaMatrix, Tiles};
+pub(crate) use cuda_matmul::{CudaMatmul, CudaMatmulGated, CudaMatmulSum, CudaMatrix, Tiles};
 pub(crate) use embed::Embed;
 pub(crate) use executable::{CPU_CONTAINER, Call, Executable, Grid};
 pub(crate) use gather::{GatherGroups, GatherPanels, GatherRows, PanelTable};

@@ -58,12 +58,6 @@ pub struct Numerics {
 }
 
 impl Numerics {
-    /// Returns the instruction set of the kernels for attention of a decode step, if there are any.
-    #[must_use]
-    pub fn attention_isa(self) -> Option<Isa> {
-        self.cpu_isa().or(self.gpu)
-    }
-
     /// Returns the instruction set of the kernels for CPUs, if there are any.
     #[must_use]
     pub fn cpu_isa(self) -> Option<Isa> {

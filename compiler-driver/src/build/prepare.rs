@@ -162,17 +162,13 @@ impl Source for Prepared<'_> {
 
 /// Returns a warning if quantized weights are multiplied without kernels.
 fn without_kernels(target: &ResolvedTarget, quant: Quant) -> Option<String> {
-    let has_kernels = matches!(target.numerics.products, Products::Kernels(_));
+    let has_kernels =
+        matches!(target.numerics.products, Products::Kernels(_)) || target.numerics.gpu.is_some();
     if matches!(quant, Quant::None | Quant::Auto) || has_kernels {
         return None;
     }
     let name = &target.name;
-    Some(match target.numerics.attention_isa() {
-        Some(_) => format!(
-            "target {name} has {quant} kernels for single tokens only: prompts use plain StableHLO, which is slower"
-        ),
-        None => format!("target {name} has no {quant} kernels: it uses plain StableHLO, which is slower"),
-    })
+    Some(format!("target {name} has no {quant} kernels: it uses plain StableHLO, which is slower"))
 }
 
 /// Finds the small files of a model or of its weights, and checks that those of folders are objects.

@@ -1,4 +1,4 @@
-// Activations of single elements, on GPUs.
+// Activations of single elements, and of gates, on GPUs.
 //
 //   kind 0  x * sigmoid(x)
 //        1  x * sigmoid(steepness * x)
@@ -15,6 +15,8 @@ typedef enum {
   ACTIVATION_GELU,
   ACTIVATION_GELU_TANH,
 } activation_kind;
+
+enum { ACTIVATIONS = ACTIVATION_GELU_TANH + 1 };
 
 typedef struct {
   activation_kind kind;
@@ -56,6 +58,31 @@ INLINE float activate(activation by, float x) {
         x, (x * x * x * 0.044715f + x) * 1.5957691216057308f);
   }
   return x;
+}
+
+// A gate's product: f(min(gate, limit)) * (clamp(up, -limit, limit) + up_offset).
+typedef struct {
+  activation activation; // f
+  float limit, up_offset;
+} gating;
+
+INLINE float gated(const gating *by, float gate, float up) {
+  const float clamped = max_float(min_float(up, by->limit), -by->limit);
+  return activate(by->activation, min_float(gate, by->limit)) *
+         (clamped + by->up_offset);
+}
+
+// Replaces gates by their products. There is a branch for all of them, rather than one
+// for each, so that they are computed at the same time.
+INLINE void multiply_gates(const gating *by, float gates[], const float ups[],
+                           const int count) {
+  UNROLL for (int kind = 0; kind < ACTIVATIONS; ++kind)
+    if (by->activation.kind == (activation_kind)kind) {
+      gating same = *by;
+      same.activation.kind = (activation_kind)kind; // constant
+      UNROLL for (int i = 0; i < count; ++i)
+        gates[i] = gated(&same, gates[i], ups[i]);
+    }
 }
 
 #endif

@@ -7,13 +7,22 @@
 //            matmul_sum.c adds in order
 //
 // Up to three matrices of weights share x, and have each their own out. k is a multiple
-// of 32 and n of 8. A block computes a tile of the result. It copies
+// of 32 and n of 8.
+//
+// Gated products have two matrices, a gate's and up's, of [n][k] both, and a result
+// [m][n] in the type of x, which activation.h makes of both products. They are computed
+// as one matrix of 2n rows, which are eight of the gate and eight of up in turn. So a
+// thread has both products of an output. There are no parts of k.
+//
+// A block computes a tile of the result. It copies
 // tiles of x and of the weights to shared memory, some steps ahead of the one that it
 // multiplies. Blocks are [splits][tiles of n of all matrices][tiles of m], so that those
 // which run at the same time share weights in the L2 cache.
 #ifndef KERNELS_CUDA_MATMUL_H
 #define KERNELS_CUDA_MATMUL_H
 
+#include "activation.h"
+#include "round.h"
 #include "tensor.h"
 
 enum {
@@ -47,12 +56,21 @@ typedef struct {
   int n;
 } matrix;
 
+// What a gated product has besides the gate's matrix.
+typedef struct {
+  const void *up_weights, *up_scales;
+  void *out;
+  gating by;
+} gated_result;
+
 // The product by the matrix that a block works on.
 typedef struct {
   const void *x, *weights, *scales;
   float *out;
   int m, n, k, splits;
   int tile_m, tile_n, split;
+  int is_gated; // constant; then n is the rows of both matrices, and out is not used
+  gated_result gated;
 } product;
 
 // What a block computes.
@@ -109,6 +127,17 @@ INLINE product product_of_block(const void *x, const matrix matrices[MAX_MATRICE
   return p;
 }
 
+// Returns the product of the only matrix, for the gate, and up's.
+INLINE product gated_product_of_block(const void *x, matrix gate, gated_result result,
+                                      shape s, int m, int k) {
+  gate.n *= 2;
+  const matrix matrices[MAX_MATRICES] = {gate};
+  product p = product_of_block(x, matrices, 1, s, m, k, 1);
+  p.is_gated = 1;
+  p.gated = result;
+  return p;
+}
+
 INLINE part part_of_block(const product *p, shape s) {
   const int steps = ceiling(p->k, s.depth), share = ceiling(steps, p->splits);
   return (part){
@@ -119,6 +148,14 @@ INLINE part part_of_block(const product *p, shape s) {
       .out = p->out + (index)p->split * p->m * p->n,
   };
 }
+
+// Returns which row of its own matrix a row of both is.
+INLINE int row_of_pair(int row) {
+  return row / (2 * OUTPUTS) * OUTPUTS + row % OUTPUTS;
+}
+
+// Returns whether a row of both is up's.
+INLINE int is_of_up(int row) { return row / OUTPUTS % 2; }
 
 // ------------------------------------------------------------------ copies
 
@@ -141,19 +178,39 @@ typedef struct {
   int place;                    // in a tile in shared memory
 } tile_copy;
 
-// Past a matrix' last row, that row is copied again.
-INLINE tile_copy copy_of_tile(const void *matrix, int stride, int first, int end,
-                              const int rows, const int row_bytes,
-                              const int threads) {
+// Rows in global memory: of a matrix, or of the two of a gated product in turn.
+typedef struct {
+  const void *matrix, *up;
+  int is_gated;      // constant: whether there is up
+  int stride, count; // bytes of a row, and rows of all
+} row_source;
+
+INLINE row_source x_rows(weight_type type, const product *p) {
+  return (row_source){p->x, 0, 0, x_bytes(type, p->k), p->m};
+}
+
+INLINE row_source weight_rows(weight_type type, const product *p) {
+  return (row_source){p->weights, p->gated.up_weights, p->is_gated,
+                      weight_bytes(type, p->k), p->n};
+}
+
+// Past a matrix' last row, that row is copied again. Of two matrices, a thread copies
+// rows of one: see REQUIRE_PAIRS.
+INLINE tile_copy copy_of_tile(row_source of, int first, const int rows,
+                              const int row_bytes, const int threads) {
   const int pieces = row_bytes / PIECE, thread = (int)thread_idx();
   const int row = thread / pieces, piece = thread % pieces;
+  const int matrices = of.is_gated ? 2 : 1, apart = threads / pieces / matrices;
+  const int own_row = of.is_gated ? row_of_pair(row) : row;
+  const char *matrix = of.is_gated && is_of_up(row) ? of.up : of.matrix;
+  first /= matrices;
+  const int last = of.count / matrices - 1 - first;
   tile_copy copy = {
-      .from = (const char *)matrix + (index)first * stride + piece * PIECE,
+      .from = matrix + (index)first * of.stride + piece * PIECE,
       .place = row * row_bytes + (piece ^ swizzle(row, row_bytes)) * PIECE,
   };
   UNROLL for (int i = 0; i < ceiling(rows * pieces, threads); ++i)
-    copy.offsets[i] =
-        (uint32_t)(min_int(row + i * (threads / pieces), end - 1 - first) * stride);
+    copy.offsets[i] = (uint32_t)(min_int(own_row + i * apart, last) * of.stride);
   return copy;
 }
 
@@ -195,10 +252,9 @@ INLINE ring ring_of(weight_type type, shape s, const product *p, const part *of,
   const int x_row = x_bytes(type, s.depth), row = weight_bytes(type, s.depth);
   const int stage_bytes = s.rows * x_row + s.columns * row;
   return (ring){
-      .x = copy_of_tile(p->x, x_bytes(type, p->k), of->row, p->m, s.rows, x_row,
-                        threads),
-      .weights = copy_of_tile(p->weights, weight_bytes(type, p->k), of->column,
-                              p->n, s.columns, row, threads),
+      .x = copy_of_tile(x_rows(type, p), of->row, s.rows, x_row, threads),
+      .weights =
+          copy_of_tile(weight_rows(type, p), of->column, s.columns, row, threads),
       .memory = memory,
       .stage_bytes = stage_bytes,
       .ring_bytes = s.stages * stage_bytes,
@@ -236,6 +292,16 @@ INLINE void fill_stage(weight_type type, shape s, ring *r, int step) {
   (((rows) * (x_bits) + (columns) * (weight_bits)) * (depth) / 8 * (stages))
 #define SHAPE_BYTES(...) SHAPE_BYTES_(__VA_ARGS__)
 
+// Requires that a shape fits gated products: the rows of a tile of weights that a thread
+// copies are a multiple of 16 apart, and so of one matrix, and a warp has both products
+// of an output. Weights have so many bits.
+#define REQUIRE_PAIRS_(bits, rows, columns, depth, stages, warps_m, warps_n)   \
+  _Static_assert((warps_m) * (warps_n) * WARP * PIECE * 8 /                    \
+                             ((bits) * (depth)) % 16 == 0 &&                   \
+                     (columns) / (warps_n) % 16 == 0,                          \
+                 "the shape does not fit gated products")
+#define REQUIRE_PAIRS(...) REQUIRE_PAIRS_(__VA_ARGS__)
+
 #define STATED_SHAPE_(name, rows, columns, depth, stages, warps_m, warps_n)    \
   STATED(name##_rows, rows);                                                   \
   STATED(name##_columns, columns);                                             \
@@ -255,9 +321,28 @@ INLINE void fill_stage(weight_type type, shape s, ring *r, int step) {
     const shape s = {__VA_ARGS__};                                             \
     const product p = product_of_block(x, matrices, count, s, m, k, splits);   \
     run(s, &p, SHARED_ADDRESS(name##_memory));                                 \
+  }                                                                            \
+  INLINE void name##_gated_block(const void *x, matrix gate,                   \
+                                 gated_result result, int m, int k) {          \
+    const shape s = {__VA_ARGS__};                                             \
+    const product p = gated_product_of_block(x, gate, result, s, m, k);        \
+    run(s, &p, SHARED_ADDRESS(name##_memory));                                 \
   }
 
-// Defines the kernels for one, two and three matrices without scales.
+// The numbers of a gated product, and what they say: floats are their bits.
+#define GATED_NUMBERS                                                          \
+  int n, int m, int k, int activation, uint32_t steepness, uint32_t limit,     \
+      uint32_t up_offset
+#define GATED_RESULT(w, s, out)                                                \
+  (gated_result) {                                                             \
+    w, s, out, {                                                               \
+      {(activation_kind)activation, float_of(steepness)}, float_of(limit),     \
+          float_of(up_offset)                                                  \
+    }                                                                          \
+  }
+
+// Defines the kernels for one, two and three matrices without scales, and for gated
+// products.
 #define DEFINE_MATMUL(name, run, bytes, element, ...)                          \
   DEFINE_BLOCK(name, run, bytes, __VA_ARGS__)                                  \
   KERNEL cuda_matmul_##name##_1(const element *x, const element *w0,           \
@@ -281,6 +366,12 @@ INLINE void fill_stage(weight_type type, shape s, ring *r, int step) {
                                MATRIX(w1, 0, out1, n1),                        \
                                MATRIX(w2, 0, out2, n2)};                       \
     name##_block(x, matrices, 3, m, k, splits);                                \
+  }                                                                            \
+  KERNEL cuda_matmul_gated_##name(const element *x, const element *w0,         \
+                                  const element *w1, element *out,             \
+                                  GATED_NUMBERS) {                             \
+    const matrix gate = MATRIX(w0, 0, 0, n);                                   \
+    name##_gated_block(x, gate, GATED_RESULT(w1, 0, out), m, k);               \
   }
 
 #endif

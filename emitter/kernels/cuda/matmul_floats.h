@@ -47,6 +47,30 @@ INLINE void store_thread_sums(const product *p, const part *of, int row, int col
     }
 }
 
+// Writes a thread's outputs of a gated product, in a loop as in matmul_halves.h. Columns
+// are eight apart, so that every other one is up's.
+INLINE void store_gated_thread_sums(const product *p, const part *of, int row,
+                                    int column, thread_sums sums) {
+  const int n = p->n / 2, first = of->column / 2 + row_of_pair(column);
+#pragma clang loop unroll(disable)
+  for (int r = of->row + row, i = 0; i < TILE; ++i, r += LANES_M) {
+    float gates[TILE / 2], ups[TILE / 2];
+    UNROLL for (int j = 0; j < TILE / 2; ++j) {
+      gates[j] = sums[0][2 * j];
+      ups[j] = sums[0][2 * j + 1];
+    }
+    multiply_gates(&p->gated.by, gates, ups, TILE / 2);
+    UNROLL for (int j = 0; j < TILE / 2; ++j) {
+      const int c = first + j * LANES_N;
+      if (r < p->m && c < n)
+        ((float *)p->gated.out)[(index)r * n + c] = gates[j];
+    }
+    UNROLL for (int next = 1; next < TILE; ++next)
+      UNROLL for (int j = 0; j < TILE; ++j)
+        sums[next - 1][j] = sums[next][j];
+  }
+}
+
 // A warp has LANES_M * TILE rows and LANES_N * TILE columns of the tile.
 INLINE void multiply_f32(shape s, const product *p, shared_address memory) {
   const part of = part_of_block(p, s);
@@ -77,10 +101,14 @@ INLINE void multiply_f32(shape s, const product *p, shared_address memory) {
     }
     from = next_stage(&r, from);
   }
-  store_thread_sums(p, &of, row, column, sums);
+  if (p->is_gated)
+    store_gated_thread_sums(p, &of, row, column, sums);
+  else
+    store_thread_sums(p, &of, row, column, sums);
 }
 
 #define DEFINE_MATMUL_F32(name, ...)                                           \
+  REQUIRE_PAIRS(32, __VA_ARGS__);                                              \
   DEFINE_MATMUL(name, multiply_f32, SHAPE_BYTES(32, 32, __VA_ARGS__), float,   \
                 __VA_ARGS__)
 

@@ -41,6 +41,39 @@ INLINE void store_sums(shape s, const product *p, const part *of, warp_sums sums
   }
 }
 
+// Writes a warp's outputs of a gated product. It is a loop that has one row of fragments
+// at a time, because all of them would be a lot of code; sums move up in turn, because
+// registers have no indices.
+INLINE void store_gated_sums(weight_type type, shape s, const product *p,
+                             const part *of, warp_sums sums) {
+  const int lane = (int)thread_idx() % WARP, warp = (int)thread_idx() / WARP;
+  const int fragments = s.rows / s.warps_m / FRAGMENT, n = p->n / 2;
+  const int columns = s.columns / s.warps_n / 2, pairs = columns / OUTPUTS;
+  const int column = of->column / 2 + warp % s.warps_n * columns + lane % 4 * 2;
+  int row = of->row + warp / s.warps_n * fragments * FRAGMENT + lane / 4;
+#pragma clang loop unroll(disable)
+  for (int i = 0; i < fragments; ++i, row += FRAGMENT) {
+    float gates[MAX_COLUMNS / 2 * 4], ups[MAX_COLUMNS / 2 * 4];
+    UNROLL for (int j = 0; j < pairs * 4; ++j) {
+      gates[j] = sums[0][j / 4 * 2][j % 4];
+      ups[j] = sums[0][j / 4 * 2 + 1][j % 4];
+    }
+    multiply_gates(&p->gated.by, gates, ups, pairs * 4);
+    UNROLL for (int j = 0; j < pairs * 2; ++j) {
+      const int at_row = row + j % 2 * (FRAGMENT / 2);
+      const int at_column = column + j / 2 * OUTPUTS;
+      if (at_row < p->m && at_column < n)
+        *(uint32_t *)((uint16_t *)p->gated.out + (index)at_row * n + at_column) =
+            pack_halves(type == WEIGHT_BF16 ? ELEMENT_BF16 : ELEMENT_F16,
+                        gates[2 * j], gates[2 * j + 1]);
+    }
+    UNROLL for (int next = 1; next < fragments; ++next)
+      UNROLL for (int j = 0; j < pairs * 2; ++j)
+        UNROLL for (int e = 0; e < 4; ++e)
+          sums[next - 1][j][e] = sums[next][j][e];
+  }
+}
+
 // ---------------------------------------------------------------- products
 
 // Where a lane's rows are in a stage, and what the indices of their pieces are combined
@@ -129,7 +162,10 @@ INLINE void multiply_halves(weight_type type, shape s, const product *p,
         add_products(type, s, &f[i % 2], sums);
     }
   }
-  store_sums(s, p, &of, sums);
+  if (p->is_gated)
+    store_gated_sums(type, s, p, &of, sums);
+  else
+    store_sums(s, p, &of, sums);
 }
 
 INLINE void multiply_bf16(shape s, const product *p, shared_address memory) {
@@ -141,9 +177,11 @@ INLINE void multiply_f16(shape s, const product *p, shared_address memory) {
 }
 
 #define DEFINE_MATMUL_BF16(name, ...)                                          \
+  REQUIRE_PAIRS(16, __VA_ARGS__);                                              \
   DEFINE_MATMUL(name, multiply_bf16, SHAPE_BYTES(16, 16, __VA_ARGS__),         \
                 uint16_t, __VA_ARGS__)
 #define DEFINE_MATMUL_F16(name, ...)                                           \
+  REQUIRE_PAIRS(16, __VA_ARGS__);                                              \
   DEFINE_MATMUL(name, multiply_f16, SHAPE_BYTES(16, 16, __VA_ARGS__),          \
                 uint16_t, __VA_ARGS__)
 

@@ -115,8 +115,11 @@ INLINE scale_copy copy_of_scales(shape s, const product *p, const part *of,
                                  shared_address memory) {
   const int thread = (int)thread_idx();
   const int column = min_int(of->column + thread, p->n - 1);
+  const int own = p->is_gated ? row_of_pair(column) : column;
+  const uint16_t *scales =
+      p->is_gated && is_of_up(column) ? p->gated.up_scales : p->scales;
   return (scale_copy){
-      .from = (const uint16_t *)p->scales + (index)column * (p->k / GROUP),
+      .from = scales + (index)own * (p->k / GROUP),
       .to = memory + thread * 4,
       .is_needed = thread < s.columns,
       .columns = s.columns,
@@ -193,6 +196,39 @@ INLINE void store_transposed(weight_type type, shape s, const product *p,
   }
 }
 
+// Writes a warp's outputs of a gated product, in a loop as in matmul_halves.h. Of a
+// tile's 16 outputs, eight are up's.
+INLINE void store_gated_transposed(weight_type type, shape s, const product *p,
+                                   const part *of, transposed_sums sums) {
+  const int lane = (int)thread_idx() % WARP, warp = (int)thread_idx() / WARP;
+  const int rows = s.rows / s.warps_m, count = rows / ROWS * 2, n = p->n / 2;
+  const int columns = s.columns / s.warps_n / 2, tiles = columns / OUTPUTS;
+  const int first_row = of->row + warp / s.warps_n * rows + lane % 4 * 2;
+  int column = of->column / 2 + warp % s.warps_n * columns + lane / 4;
+#pragma clang loop unroll(disable)
+  for (int i = 0; i < tiles; ++i, column += OUTPUTS) {
+    const int has_scale = type == WEIGHT_Q8 && column < n;
+    const float scale = has_scale ? ((const float *)p->scales)[column] : 1.0f;
+    const float up_scale =
+        has_scale ? ((const float *)p->gated.up_scales)[column] : 1.0f;
+    float gates[MAX_ROW_TILES * 2], ups[MAX_ROW_TILES * 2];
+    UNROLL for (int j = 0; j < count; ++j) {
+      gates[j] = sums[0][j / 2][j % 2] * scale;
+      ups[j] = sums[0][j / 2][j % 2 + 2] * up_scale;
+    }
+    multiply_gates(&p->gated.by, gates, ups, count);
+    UNROLL for (int j = 0; j < count; ++j) {
+      const int row = first_row + j / 2 * ROWS + j % 2;
+      if (row < p->m && column < n)
+        ((uint16_t *)p->gated.out)[(index)row * n + column] =
+            (uint16_t)pack_bf16(gates[j], 0.0f);
+    }
+    UNROLL for (int next = 1; next < tiles; ++next)
+      UNROLL for (int j = 0; j < count * 2; ++j)
+        sums[next - 1][j / 4][j % 4] = sums[next][j / 4][j % 4];
+  }
+}
+
 // Computes what one block does, with quantized weights. The depth is a group.
 INLINE void multiply_packed(weight_type type, shape s, const product *p,
                             shared_address memory, shared_address scale_memory) {
@@ -228,7 +264,10 @@ INLINE void multiply_packed(weight_type type, shape s, const product *p,
                    lane_scales + step % SCALE_STAGES * s.columns * 4, sums);
     from = next_stage(&r, from);
   }
-  store_transposed(type, s, p, &of, sums);
+  if (p->is_gated)
+    store_gated_transposed(type, s, p, &of, sums);
+  else
+    store_transposed(type, s, p, &of, sums);
 }
 
 INLINE void multiply_q8(shape s, const product *p, shared_address memory) {
@@ -241,7 +280,8 @@ INLINE void multiply_q4(shape s, const product *p, shared_address memory) {
   multiply_packed(WEIGHT_Q4, s, p, memory, memory + bytes);
 }
 
-// Defines the kernels for one, two and three matrices with scales.
+// Defines the kernels for one, two and three matrices with scales, and for gated
+// products.
 #define DEFINE_SCALED_MATMUL(name, run, bytes, element, scale, ...)            \
   DEFINE_BLOCK(name, run, bytes, __VA_ARGS__)                                  \
   KERNEL cuda_matmul_##name##_1(const uint16_t *x, const element *w0,          \
@@ -268,15 +308,23 @@ INLINE void multiply_q4(shape s, const product *p, shared_address memory) {
                                MATRIX(w1, s1, out1, n1),                       \
                                MATRIX(w2, s2, out2, n2)};                      \
     name##_block(x, matrices, 3, m, k, splits);                                \
+  }                                                                            \
+  KERNEL cuda_matmul_gated_##name(                                             \
+      const uint16_t *x, const element *w0, const scale *s0,                   \
+      const element *w1, const scale *s1, uint16_t *out, GATED_NUMBERS) {      \
+    const matrix gate = MATRIX(w0, s0, 0, n);                                  \
+    name##_gated_block(x, gate, GATED_RESULT(w1, s1, out), m, k);              \
   }
 
 #define SHAPE_COLUMNS_(rows, columns, ...) (columns)
 #define SHAPE_COLUMNS(...) SHAPE_COLUMNS_(__VA_ARGS__)
 
 #define DEFINE_MATMUL_Q8(name, ...)                                            \
+  REQUIRE_PAIRS(8, __VA_ARGS__);                                               \
   DEFINE_SCALED_MATMUL(name, multiply_q8, SHAPE_BYTES(16, 8, __VA_ARGS__),     \
                        int8_t, float, __VA_ARGS__)
 #define DEFINE_MATMUL_Q4(name, ...)                                            \
+  REQUIRE_PAIRS(4, __VA_ARGS__);                                               \
   DEFINE_SCALED_MATMUL(name, multiply_q4,                                      \
                        SHAPE_BYTES(16, 4, __VA_ARGS__) +                       \
                            SCALE_STAGES * SHAPE_COLUMNS(__VA_ARGS__) * 4,      \

@@ -39,11 +39,8 @@ typedef struct {
   int bias_type;
   const float *residual;
   float factor;
-  activation activation;
-  float limit, up_offset;
+  gating gating; // with the activation of all kinds that have one
 } result;
-
-INLINE float min_float(float a, float b) { return b < a ? b : a; }
 
 // What a lane needs for its output, loaded while the products are computed.
 typedef struct {
@@ -91,11 +88,10 @@ INLINE void store(const result *to, const epilogue *e, float x, float up) {
   switch (to->kind) {
   case STORE: break;
   case STORE_SUM: x = __builtin_fmaf(to->factor, x, e->residual); break;
-  case STORE_ACTIVATED: x = activate(to->activation, x); break;
+  case STORE_ACTIVATED: x = activate(to->gating.activation, x); break;
   case STORE_GATED:
     up = with_bias(to, up * e->up_scale, e->up_bias);
-    up = max_float(min_float(up, to->limit), -to->limit) + to->up_offset;
-    x = activate(to->activation, min_float(x, to->limit)) * up;
+    x = gated(&to->gating, x, up);
     break;
   }
   *e->out = x;
@@ -232,7 +228,7 @@ INLINE void compute(const product *p, const result *to) {
     const result to = {                                                        \
         .kind = STORE_ACTIVATED,                                               \
         .bias_type = bias_type,                                                \
-        .activation = {(activation_kind)activation, float_of(steepness)}};     \
+        .gating = {{(activation_kind)activation, float_of(steepness)}, 0, 0}}; \
     compute(&p, &to);                                                          \
   }                                                                            \
   KERNEL cuda_norm_gated_##name(                                               \
@@ -246,9 +242,9 @@ INLINE void compute(const product *p, const result *to) {
     const result to = {                                                        \
         .kind = STORE_GATED,                                                   \
         .bias_type = bias_type,                                                \
-        .activation = {(activation_kind)activation, float_of(steepness)},      \
-        .limit = float_of(limit),                                              \
-        .up_offset = float_of(up_offset)};                                     \
+        .gating = {{(activation_kind)activation, float_of(steepness)},         \
+                   float_of(limit),                                            \
+                   float_of(up_offset)}};                                      \
     compute(&p, &to);                                                          \
   }
 

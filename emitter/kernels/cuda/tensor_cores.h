@@ -8,7 +8,7 @@
 #ifndef KERNELS_CUDA_TENSOR_CORES_H
 #define KERNELS_CUDA_TENSOR_CORES_H
 
-#include "cuda.h"
+#include "round.h"
 
 #if defined(__NVPTX__)
 
@@ -74,19 +74,6 @@ INLINE void cp_async_commit(void) {
 // Waits until at most the last `groups` groups of this thread's copies are under way.
 #define cp_async_wait(groups)                                                  \
   __asm__ volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
-
-// Rounds two floats to the nearest, ties to even.
-INLINE uint32_t pack_bf16(float low, float high) {
-  uint32_t pair;
-  __asm__("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
-
-INLINE uint32_t pack_f16(float low, float high) {
-  uint32_t pair;
-  __asm__("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
 
 // Computes with two f16 numbers each.
 INLINE uint32_t subtract_f16x2(uint32_t a, uint32_t b) {

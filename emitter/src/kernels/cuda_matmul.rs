@@ -3,7 +3,7 @@
 use super::{
     arguments::{Argument, Arguments, Kernel, KernelFunction, arguments, kernels},
     executable::Grid,
-    matvec::{MAX_MATRICES, MatvecWeights},
+    matvec::{MAX_MATRICES, MatvecActivation, MatvecGate, MatvecWeights},
 };
 use crate::{graph::Tensor, types::TensorType};
 
@@ -70,6 +70,71 @@ arguments! {
 }
 
 kernels! { CudaMatmulSum => "matmul_sum", "cuda_matmul_sum"; }
+
+/// Multiplies rows by the matrices of a gate and of what it gates, and activates: `[rows, outputs]` in the rows' type.
+#[derive(Debug, Clone)]
+pub(crate) struct CudaMatmulGated {
+    pub(crate) weights: MatvecWeights,
+    pub(crate) tiles: Tiles,
+    pub(crate) x: Tensor,
+    /// The weights of gate and up, each with its scales if it is quantized.
+    pub(crate) matrices: [(Tensor, Option<Tensor>); 2],
+    pub(crate) out: TensorType,
+    pub(crate) n: usize,
+    pub(crate) m: usize,
+    pub(crate) k: usize,
+    pub(crate) activation: MatvecActivation,
+    pub(crate) gate: MatvecGate,
+}
+
+impl CudaMatmulGated {
+    /// Returns the workgroups of the call. The columns of a tile are of both matrices.
+    pub(crate) fn grid(&self) -> Grid {
+        let [rows, columns, threads] = self.tiles.shape(self.weights);
+        Grid { items: self.m.div_ceil(rows) * self.n.div_ceil(columns / 2), grain: threads }
+    }
+}
+
+impl Kernel for CudaMatmulGated {
+    fn function(&self) -> KernelFunction {
+        macro_rules! of_type {
+            ($ty:literal, $small:literal) => {{
+                let name = match self.tiles {
+                    Tiles::Small => concat!("cuda_matmul_gated_", $ty, "_", $small),
+                    Tiles::Medium => concat!("cuda_matmul_gated_", $ty, "_medium"),
+                    Tiles::Large => concat!("cuda_matmul_gated_", $ty, "_large"),
+                };
+                KernelFunction { file: concat!("matmul_", $ty), name }
+            }};
+        }
+        match self.weights {
+            MatvecWeights::F32 => of_type!("f32", "medium"),
+            MatvecWeights::Bf16 => of_type!("bf16", "small"),
+            MatvecWeights::F16 => of_type!("f16", "small"),
+            MatvecWeights::Q8 => of_type!("q8", "small"),
+            MatvecWeights::Q4 => of_type!("q4", "small"),
+        }
+    }
+
+    fn arguments(self) -> Arguments {
+        let Self { weights: _, tiles: _, x, matrices, out, n, m, k, activation, gate } = self;
+        let mut arguments = Arguments::default();
+        x.add_to(&mut arguments, "x");
+        for ((weight, scales), [name, of_scales]) in matrices.into_iter().zip([["w0", "s0"], ["w1", "s1"]]) {
+            weight.add_to(&mut arguments, name);
+            if let Some(scales) = scales {
+                scales.add_to(&mut arguments, of_scales);
+            }
+        }
+        out.add_to(&mut arguments, "out");
+        n.add_to(&mut arguments, "n");
+        m.add_to(&mut arguments, "m");
+        k.add_to(&mut arguments, "k");
+        activation.add_to(&mut arguments, "");
+        gate.add_to(&mut arguments, "");
+        arguments
+    }
+}
 
 impl CudaMatmulSum {
     /// Returns the workgroups of the call.

@@ -13,7 +13,7 @@ use safetensors::Dtype;
 
 use super::{
     arguments::F32Bits,
-    cuda_matmul::{CudaMatmul, CudaMatrix, Tiles},
+    cuda_matmul::{CudaMatmul, CudaMatmulGated, CudaMatrix, Tiles},
     executable::{Call, Executable, Grid},
     isa::Isa,
     matvec::{
@@ -209,6 +209,24 @@ fn executables_of_products() -> Vec<Executable> {
                 found.push(Call::new(&g, Isa::Sm80, call, grid).executable);
             }
         }
+        let activation = MatvecActivation { activation: 0, steepness: F32Bits(0.0) };
+        let gate = MatvecGate { limit: F32Bits(0.0), up_offset: F32Bits(0.0) };
+        for tiles in [Tiles::Small, Tiles::Medium, Tiles::Large] {
+            let call = CudaMatmulGated {
+                weights,
+                tiles,
+                x: rows,
+                matrices: [(weight, scales); 2],
+                out: g.type_of(rows),
+                n: 64,
+                m: 64,
+                k: 64,
+                activation: activation.clone(),
+                gate: gate.clone(),
+            };
+            let grid = call.grid();
+            found.push(Call::new(&g, Isa::Sm80, call, grid).executable);
+        }
         let none = F32Bits(0.0);
         let row =
             MatvecRow { x, norm_weight: x, norm_bias: x, norm: 0, norm_type: 0, epsilon: none, offset: none };
@@ -220,8 +238,6 @@ fn executables_of_products() -> Vec<Executable> {
             inputs: 64,
             bias_type: MatvecBias::None,
         };
-        let activation = MatvecActivation { activation: 0, steepness: none };
-        let gate = MatvecGate { limit: none, up_offset: none };
         let plain = (1..=MAX_MATRICES).map(|n| Matvec::Plain { products: products(n), outs: vec![out(); n] });
         let others = [
             Matvec::Activated { products: products(1), out: out(), activation: activation.clone() },

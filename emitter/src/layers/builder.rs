@@ -8,7 +8,7 @@ use safetensors::Dtype;
 
 use super::{
     float_bits,
-    linear::RowProduct,
+    linear::{RowProduct, RowsProduct},
     parts::{self, Part, PartSize, split_weight},
     superblocks::Quantizer,
     weights::{Matrix, Weights},
@@ -67,6 +67,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) norms: HashMap<Tensor, (Tensor, Norm)>,
     /// Products of a single row by kernels of GPUs.
     pub(crate) row_products: HashMap<Tensor, RowProduct>,
+    /// Those of several rows.
+    pub(crate) rows_products: HashMap<Tensor, RowsProduct>,
     /// Rows with their elements in the order that the second tensor lists.
     ordered: HashMap<(Tensor, Tensor), Tensor>,
 }
@@ -96,6 +98,7 @@ impl<'a> Builder<'a> {
             quantized: HashMap::new(),
             norms: HashMap::new(),
             row_products: HashMap::new(),
+            rows_products: HashMap::new(),
             ordered: HashMap::new(),
         }
     }

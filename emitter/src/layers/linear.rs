@@ -17,5 +17,5 @@ mod shared_tensors;
 pub(crate) use embedding::embedding;
 pub(super) use gpu_matvec::{activated, added, takes_norm, vector};
 pub(crate) use layer::{linear, linears};
-pub(crate) use row_product::RowProduct;
+pub(crate) use row_product::{RowProduct, RowsProduct};
 pub(super) use shared_tensors::{distinct_tensors, layer_outputs};

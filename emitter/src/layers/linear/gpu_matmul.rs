@@ -2,10 +2,13 @@
 
 use safetensors::Dtype;
 
-use super::{gpu_matvec::stored, named::Named};
+use super::{named::Named, quantized::stored, row_product::RowsProduct};
 use crate::{
     graph::Tensor,
-    kernels::{CudaMatmul, CudaMatmulSum, CudaMatrix, Isa, MAX_MATRICES, MatvecWeights, Tiles},
+    kernels::{
+        CudaMatmul, CudaMatmulGated, CudaMatmulSum, CudaMatrix, Isa, MAX_MATRICES, MatvecActivation,
+        MatvecGate, MatvecWeights, Tiles,
+    },
     layers::{builder::Builder, weights::Matrix},
     types::TensorType,
 };
@@ -57,11 +60,42 @@ pub(super) fn products(
         b.scope(&names.join("+"), |b| product(b, isa, weights, layers, (rows, terms)))
     });
     let products: Vec<_> = calls.collect();
-    let whole = products.into_iter().map(|y| {
+    let whole = products.into_iter().zip(layers).map(|(y, (_, layer))| {
         let outputs = b.graph.shape(y).last().copied().unwrap_or(1);
-        b.graph.reshape(y, &[batch, tokens, outputs])
+        let y = b.graph.reshape(y, &[batch, tokens, outputs]);
+        if terms == 1 {
+            let (weight, scales) = stored(b, Matrix::from(*layer), &layer.weight);
+            b.rows_products.insert(y, RowsProduct { weights, x: rows, weight, scales });
+        }
+        y
     });
     whole.collect()
+}
+
+/// Returns the activation of the products `gate` and `up`, `[batch, tokens, outputs]` in the type of their rows, if a kernel
+/// computes all at once.
+pub(super) fn gated(
+    b: &mut Builder<'_>,
+    isa: Isa,
+    [gate, up]: [Tensor; 2],
+    (activation, limits): (MatvecActivation, MatvecGate),
+) -> Option<Tensor> {
+    let shape = b.graph.shape(up).to_vec();
+    let [gate, up] = [gate, up].map(|y| b.rows_products.get(&y).cloned());
+    let (gate, up) = (gate?, up?);
+    let (&[m, k], &n) = (b.graph.shape(gate.x), shape.last()?) else { return None };
+    if gate.x != up.x || gate.weights != up.weights {
+        return None;
+    }
+    let weights = gate.weights;
+    let (tiles, _) = division(weights, m, &[n, n], k);
+    let out = TensorType::new(b.graph.dtype(gate.x), [m, n]);
+    let matrices = [(gate.weight, gate.scales), (up.weight, up.scales)];
+    let call =
+        CudaMatmulGated { weights, tiles, x: gate.x, matrices, out, n, m, k, activation, gate: limits };
+    let grid = call.grid();
+    let made = b.module.call(&mut b.graph, isa, call, grid)[0];
+    Some(b.graph.reshape(made, &shape))
 }
 
 /// Returns rows in the type that kernels multiply, `[terms · rows, inputs]`: the terms of each row's sum, one after the other.

@@ -8,8 +8,9 @@ use mlxcel_models::{Activation, Mlp, Norm, NormKind, Weight};
 use safetensors::Dtype;
 
 use super::{
+    gpu_matmul,
     named::{Named, have_one_form},
-    quantized,
+    quantized::stored,
     row_product::RowProduct,
 };
 use crate::{
@@ -150,17 +151,6 @@ pub(in crate::layers) fn vector(b: &mut Builder<'_>, weight: &Weight) -> (Tensor
     }
 }
 
-/// Loads a weight, with its scales if it is quantized.
-pub(super) fn stored(b: &mut Builder<'_>, matrix: Matrix<'_>, weight: &Weight) -> (Tensor, Option<Tensor>) {
-    match b.form(weight) {
-        Form::Floats => (b.stored(weight), None),
-        Form::Rows | Form::Groups(_) => {
-            let [weight, scales] = quantized::packed(b, matrix);
-            (weight, Some(scales))
-        }
-    }
-}
-
 /// Returns `residual + factor · product`, if a kernel computes both at once.
 pub(in crate::layers) fn added(
     b: &mut Builder<'_>,
@@ -189,10 +179,6 @@ pub(in crate::layers) fn activated(
     up: Tensor,
 ) -> Option<Tensor> {
     let isa = b.numerics.gpu?;
-    let up = b.row_products.get(&up)?.clone();
-    let RowProduct { weights, row, matrix, inputs, bias_type } = up;
-    let outputs = matrix.outputs;
-    let out = TensorType::new(Dtype::F32, [outputs]);
     let (activation, steepness) = match layer.activation {
         Activation::Silu => (0, 1.0),
         Activation::Swish { beta } => (1, beta),
@@ -200,6 +186,14 @@ pub(in crate::layers) fn activated(
         Activation::GeluTanh => (3, 0.0),
     };
     let activation = MatvecActivation { activation, steepness: F32Bits(steepness) };
+    let limit = F32Bits(layer.limit.unwrap_or(f64::INFINITY));
+    let limits = MatvecGate { limit, up_offset: F32Bits(layer.up_offset) };
+    let Some(RowProduct { weights, row, matrix, inputs, bias_type }) = b.row_products.get(&up).cloned()
+    else {
+        return gpu_matmul::gated(b, isa, [gate?, up], (activation, limits));
+    };
+    let outputs = matrix.outputs;
+    let out = TensorType::new(Dtype::F32, [outputs]);
     let matvec = match gate {
         None => {
             let products = MatvecProducts { weights, row, matrices: vec![matrix], inputs, bias_type };
@@ -212,9 +206,7 @@ pub(in crate::layers) fn activated(
             }
             let matrices = vec![gate.matrix, matrix];
             let products = MatvecProducts { weights, row, matrices, inputs, bias_type };
-            let limit = F32Bits(layer.limit.unwrap_or(f64::INFINITY));
-            let gate = MatvecGate { limit, up_offset: F32Bits(layer.up_offset) };
-            Matvec::Gated { products, out, activation, gate }
+            Matvec::Gated { products, out, activation, gate: limits }
         }
     };
     let made = call(b, isa, matvec)[0];

@@ -101,6 +101,17 @@ pub(super) fn packed(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
     [made[0], made[1]]
 }
 
+/// Loads a weight, with its scales if it is quantized.
+pub(super) fn stored(b: &mut Builder<'_>, matrix: Matrix<'_>, weight: &Weight) -> (Tensor, Option<Tensor>) {
+    match b.form(weight) {
+        Form::Floats => (b.stored(weight), None),
+        Form::Rows | Form::Groups(_) => {
+            let [weight, scales] = packed(b, matrix);
+            (weight, Some(scales))
+        }
+    }
+}
+
 /// Returns whether a quantized weight is in [`GroupForm::Q4_0`], the only form of groups here.
 fn is_q4(b: &Builder<'_>, weight: Matrix<'_>) -> bool {
     matches!(b.form(weight.weight), Form::Groups(_))

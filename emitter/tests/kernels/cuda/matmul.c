@@ -1,6 +1,7 @@
-// Tests products of many rows, with weights of every type.
+// Tests products of many rows and gated ones, with weights of every type.
 
 #include "check.h"
+#include "activation_case.h"
 
 #include "cuda/matmul_bf16.c"
 #include "cuda/matmul_f16.c"
@@ -11,12 +12,14 @@
 
 // Shapes that kernels may have, but those above do not.
 DEFINE_MATMUL_BF16(odd, 32, 32, 16, 4, 2, 1)
-DEFINE_MATMUL_BF16(deep, 32, 96, 64, 2, 1, 2)
+DEFINE_MATMUL_BF16(deep, 32, 96, 64, 2, 2, 2)
 
 static struct {
   int count, m, k, splits, n[MAX_MATRICES];
   void *x, *weights[MAX_MATRICES], *scales[MAX_MATRICES];
   float *out[MAX_MATRICES], *sum[MAX_MATRICES];
+  void *gated;
+  gating gating;
 } call;
 
 #define SIZES call.m, call.k, call.splits
@@ -24,7 +27,14 @@ static struct {
 #define S(i) call.scales[i]
 #define O(i) call.out[i]
 #define N(i) call.n[i]
+#define GATED                                                                  \
+  call.gated, N(0), call.m, call.k, (int)call.gating.activation.kind,          \
+      bits_of(call.gating.activation.steepness), bits_of(call.gating.limit),   \
+      bits_of(call.gating.up_offset)
 #define RUN(name, one, two, three)                                             \
+  static void gate_##name(void) {                                              \
+    cuda_matmul_gated_##name(call.x, one, two, GATED);                         \
+  }                                                                            \
   static void run_##name(void) {                                               \
     if (call.count == 1)                                                       \
       cuda_matmul_##name##_1(call.x, one, O(0), N(0), SIZES);                  \
@@ -63,14 +73,14 @@ static void run_sum(void) {
 
 typedef struct {
   const char *name;
-  void (*run)(void);
+  void (*run)(void), (*gate)(void);
   int rows, columns, threads;
   weight_type type;
 } kernel;
 
 #define SHAPE(name)                                                            \
-  #name, run_##name, stated_##name##_rows, stated_##name##_columns,            \
-      stated_##name##_threads
+  #name, run_##name, gate_##name, stated_##name##_rows,                        \
+      stated_##name##_columns, stated_##name##_threads
 
 static const kernel kernels[] = {
     {SHAPE(bf16_large), WEIGHT_BF16}, {SHAPE(bf16_medium), WEIGHT_BF16},
@@ -118,17 +128,25 @@ static double weight(weight_type type, int i, int output, int input) {
   return load_element(W(i), element_of(type), at);
 }
 
+// Returns an element of a product, and adds to `size` what its error is relative to.
+static double expected_product(weight_type type, int i, int row, int output,
+                               double *size) {
+  double sum = 0;
+  for (int k = 0; k < call.k; ++k) {
+    const double product =
+        weight(type, i, output, k) *
+        load_element(call.x, element_of(type), (index)row * call.k + k);
+    sum += product;
+    *size += fabs(product);
+  }
+  return sum;
+}
+
 static void check_matrix(weight_type type, int i) {
   for (int row = 0; row < call.m; ++row)
     for (int output = 0; output < call.n[i]; ++output) {
-      double expected = 0, size = 0;
-      for (int k = 0; k < call.k; ++k) {
-        const double product =
-            weight(type, i, output, k) *
-            load_element(call.x, element_of(type), (index)row * call.k + k);
-        expected += product;
-        size += fabs(product);
-      }
+      double size = 0;
+      const double expected = expected_product(type, i, row, output, &size);
       const index at = (index)row * call.n[i] + output;
       check_near("out", at, call.sum[i][at], expected, size * 0x1p-20);
       if (call.splits == 1)
@@ -136,10 +154,15 @@ static void check_matrix(weight_type type, int i) {
     }
 }
 
-static void test(const kernel *tested, int count, int k, int splits) {
+static void choose_rows(void) {
   const index rows[] = {1, 2, 17, 31, 32, 63, 64, 65, 130};
+  call.m = (int)PICK(rows);
+}
+
+static void test(const kernel *tested, int count, int k, int splits) {
   const index outputs[] = {8, 16, 56, 64, 72, 120, 136};
-  call.count = count, call.m = (int)PICK(rows), call.k = k, call.splits = splits;
+  choose_rows();
+  call.count = count, call.k = k, call.splits = splits;
   for (int i = 0; i < MAX_MATRICES; ++i)
     call.n[i] = i < count ? (int)PICK(outputs) : 0;
   at_case("%s of %d rows by %d, %d, %d outputs of %d inputs, in %d parts",
@@ -160,6 +183,44 @@ static void test(const kernel *tested, int count, int k, int splits) {
   release_all();
 }
 
+static void check_gated(weight_type type) {
+  const element_type of = element_of(type);
+  const double rounding = of == ELEMENT_BF16  ? 0x1p-8
+                          : of == ELEMENT_F16 ? 0x1p-11
+                                              : 0x1p-24;
+  for (int row = 0; row < call.m; ++row)
+    for (int output = 0; output < N(0); ++output) {
+      double size = 0, slope = 0;
+      const double gate = expected_product(type, 0, row, output, &size);
+      const double up = expected_product(type, 1, row, output, &size);
+      const double expected = expected_gated(&call.gating, gate, up, &slope);
+      const double error = (slope + 1) * (size + 1) * 0x1p-19;
+      const index at = (index)row * N(0) + output;
+      check_near("gated", at, load_element(call.gated, of, at), expected,
+                 error + fabs(expected) * rounding);
+    }
+}
+
+static void test_gated(const kernel *tested, int k) {
+  const index outputs[] = {8, 16, 24, 32, 56, 64, 72, 120};
+  const element_type of = element_of(tested->type);
+  choose_rows();
+  call.count = 2, call.k = k, N(0) = N(1) = (int)PICK(outputs);
+  call.gating = random_gating();
+  at_case("%s gated, of %d rows by %d outputs of %d inputs, activation %d, limit %g",
+          tested->name, call.m, N(0), k, (int)call.gating.activation.kind,
+          call.gating.limit);
+  const index count = (index)call.m * N(0), bytes = count * element_size(of);
+  call.x = random_elements(of, (index)call.m * k, ORDINARY);
+  fill(tested->type, 0);
+  fill(tested->type, 1);
+  call.gated = memset(allocate(bytes), 0xff, (size_t)bytes); // NaN
+  launch_grid(divide_up(call.m, tested->rows) * divide_up(N(0), tested->columns / 2),
+              tested->threads, tested->gate);
+  check_gated(tested->type);
+  release_all();
+}
+
 int main(void) {
   begin_tests();
   const index inputs[] = {32, 64, 96, 128, 160, 192, 224};
@@ -171,6 +232,8 @@ int main(void) {
            splits);
     for (int count = 2; count <= MAX_MATRICES; ++count)
       test(&kernels[i], count, (int)PICK(inputs), 1);
+    for (int k = 32; k <= 256; k += 32)
+      test_gated(&kernels[i], k);
   }
   return end_tests();
 }

@@ -2,6 +2,7 @@
 // every type.
 
 #include "check.h"
+#include "activation_case.h"
 
 #include "cuda/matvec_bf16.c"
 #include "cuda/matvec_f16.c"
@@ -20,8 +21,9 @@ static struct {
   weight_type type;
   kernel_kind kind;
   int count, inputs, split, outputs[MAX_MATRICES];
-  int norm, norm_type, bias_type, activation;
-  float epsilon, offset, steepness, limit, up_offset, factor;
+  int norm, norm_type, bias_type;
+  float epsilon, offset, factor;
+  gating gating;
   float *x, *residual, *out[MAX_MATRICES];
   void *norm_weight, *norm_bias;
   void *weights[MAX_MATRICES], *scales[MAX_MATRICES], *biases[MAX_MATRICES];
@@ -30,14 +32,16 @@ static struct {
 #define NORM_ARGUMENTS                                                         \
   call.inputs, call.split, call.norm, call.norm_type, bits_of(call.epsilon),   \
       bits_of(call.offset), call.bias_type
+#define ACTIVATION                                                             \
+  (int)call.gating.activation.kind, bits_of(call.gating.activation.steepness)
 #define CALLS(name)                                                            \
   if (call.kind == NORM_GATED)                                                 \
     cuda_norm_gated_##name(ROW, M(0), M(1), o[0], n[0], NORM_ARGUMENTS,        \
-                           call.activation, bits_of(call.steepness),           \
-                           bits_of(call.limit), bits_of(call.up_offset));      \
+                           ACTIVATION, bits_of(call.gating.limit),             \
+                           bits_of(call.gating.up_offset));                    \
   else if (call.kind == NORM_ACTIVATED)                                        \
     cuda_norm_activated_##name(ROW, M(0), o[0], n[0], NORM_ARGUMENTS,          \
-                               call.activation, bits_of(call.steepness));      \
+                               ACTIVATION);                                    \
   else if (call.kind == MATVEC_ADD)                                            \
     cuda_matvec_add_##name(call.x, M(0), call.residual, o[0], n[0],            \
                            call.inputs, call.split, call.bias_type,            \
@@ -144,29 +148,14 @@ static double expected_product(int m, int n, double *size) {
              : sum + load_element(call.biases[m], (element_type)call.bias_type, n);
 }
 
-static double expected_activation(double x) {
-  switch (call.activation) {
-  case ACTIVATION_SILU: return x / (1 + exp(-x));
-  case ACTIVATION_SWISH: return x / (1 + exp(-call.steepness * x));
-  case ACTIVATION_GELU: return x * (1 + erf(x / sqrt(2))) / 2;
-  default:
-    return x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))) / 2;
-  }
-}
-
 static void check_output(int m, int n) {
   double size = 1, x = expected_product(m, n, &size), slope = 1;
   if (call.kind == MATVEC_ADD)
     x = call.residual[n] + call.factor * x;
   if (call.kind == NORM_ACTIVATED)
-    x = expected_activation(x), slope = 1.2;
-  if (call.kind == NORM_GATED) {
-    double up = expected_product(1, n, &size);
-    up = fmax(fmin(up, call.limit), -call.limit) + call.up_offset;
-    x = fmin(x, call.limit);
-    slope = 1.2 * fabs(up) + fabs(expected_activation(x));
-    x = expected_activation(x) * up;
-  }
+    x = expected_activation(call.gating.activation, x), slope = 1.2;
+  if (call.kind == NORM_GATED)
+    x = expected_gated(&call.gating, x, expected_product(1, n, &size), &slope);
   check_near("out", n, call.out[m][n], x, slope * size * 0x1p-19);
 }
 
@@ -180,12 +169,9 @@ static void choose(weight_type type, kernel_kind kind, int count, int inputs) {
   call.norm = has_norm ? (int)random_index(0, 2) : NORM_NONE;
   call.norm_type = (int)random_index(0, 2);
   call.bias_type = (int)random_index(-1, 2);
-  call.activation = (int)random_index(0, 3);
+  call.gating = random_gating();
   call.epsilon = 1e-5f;
   call.offset = random_u32() & 1 ? 1.0f : 0.0f;
-  call.steepness = 1.702f;
-  call.limit = random_u32() & 1 ? 1.5f : float_of(0x7f800000u);
-  call.up_offset = random_u32() & 1 ? 1.0f : 0.0f;
   call.factor = 0.75f;
 }
 
@@ -203,7 +189,8 @@ static void test(weight_type type, kernel_kind kind, int count, int inputs) {
           "bias of %d, activation %d, limit %g",
           kernel_names[kind], type_names[type], count, call.outputs[0],
           call.outputs[1], call.outputs[2], inputs, call.split, call.norm,
-          call.norm_type, call.bias_type, call.activation, call.limit);
+          call.norm_type, call.bias_type, (int)call.gating.activation.kind,
+          call.gating.limit);
   call.x = random_floats(inputs, ORDINARY);
   call.norm_weight =
       random_elements((element_type)call.norm_type, inputs, ORDINARY);

@@ -145,15 +145,6 @@ static inline void cp_async_wait(unsigned groups) {
   }
 }
 
-INLINE uint32_t pack_bf16(float low, float high) {
-  return bf16_from_float(low) | (uint32_t)bf16_from_float(high) << 16;
-}
-
-INLINE uint32_t pack_f16(float low, float high) {
-  return f16_from_float_portable(low) |
-         (uint32_t)f16_from_float_portable(high) << 16;
-}
-
 INLINE uint32_t subtract_f16x2(uint32_t a, uint32_t b) {
   return pack_f16(tensor_element(0, a, 0) - tensor_element(0, b, 0),
                   tensor_element(0, a, 1) - tensor_element(0, b, 1));
