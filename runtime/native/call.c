@@ -119,8 +119,9 @@ size_t shim_call_input_size(const shim_call_t* call, size_t input) {
   return call->buffers[input] ? (size_t)iree_hal_buffer_byte_length(call->buffers[input]) : 0;
 }
 
-// Forgets the kernels of a call.
+// Forgets the kernels of a call, if they are known: the next invocation notes them anew.
 static void shim_call_forget(shim_call_t* call) {
+  if (call->replayed.kernels) call->replayed.invocations = 1;
   shim_replay_free(call->replayed.kernels);
   call->replayed.kernels = NULL;
   iree_vm_list_release(call->replayed.outputs);
