@@ -24,8 +24,6 @@ enum {
 STATED(append_threads, APPEND_THREADS);
 STATED(append_dims, ROPE_DIMS);
 
-typedef uint32_t uint2_t __attribute__((vector_size(8)));
-
 typedef struct {
   const float *k, *v, *cos, *sin;
   const int32_t *slots;

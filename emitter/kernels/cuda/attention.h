@@ -244,7 +244,7 @@ INLINE void finish_block(const destination *to, const block_memory *m,
 
 // Computes what one block does.
 INLINE void attend_block(kv_slice cache, const decode_buffers *b,
-                         const decode_numbers *n, SHARED_PART float *memory,
+                         const decode_numbers *n, SHARED_SPACE float *memory,
                          const int width, const int ahead) {
   const block_memory m = divide_memory(memory, width);
   const block_place at = place_block(n);

@@ -120,7 +120,7 @@ INLINE float clipped(float x, float limit) {
 // `to` [width]. `stage` [width] is this head's own.
 INLINE void finish_head(const head_form *form, lane_head head, int has_norm,
                         const lane_rotation *rotation, int rotates, float factor,
-                        SHARED_PART float *stage, SHARED_PART float *to,
+                        SHARED_SPACE float *stage, SHARED_SPACE float *to,
                         const int width) {
   const int lane = (int)thread_idx() % WARP;
   if (has_norm)

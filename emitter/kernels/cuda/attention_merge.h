@@ -35,7 +35,7 @@ typedef struct {
 
 // States of a block's warps: sums are [WARPS][ROWS][width].
 typedef struct {
-  SHARED_PART float *sums, *max, *total;
+  SHARED_SPACE float *sums, *max, *total;
 } warp_states;
 
 // Adds the sums of two groups of lanes that differ in `mask`: one goes on with the

@@ -36,21 +36,21 @@ enum {
 
 typedef struct {
   warp_states states;
-  SHARED_PART float *stages, *heads; // [JOBS][width]
-  SHARED_PART uint32_t *fresh; // the new key and value, [2][width / VECTOR][VECTOR]
-  SHARED_PART uint32_t *fresh_scales; // [2][width / VECTOR]
-  SHARED_PART uint32_t *arrived;
+  SHARED_SPACE float *stages, *heads; // [JOBS][width]
+  SHARED_SPACE uint32_t *fresh; // the new key and value, [2][width / VECTOR][VECTOR]
+  SHARED_SPACE uint32_t *fresh_scales; // [2][width / VECTOR]
+  SHARED_SPACE uint32_t *arrived;
 } block_memory;
 
-INLINE block_memory divide_memory(SHARED_PART float *all, const int width) {
+INLINE block_memory divide_memory(SHARED_SPACE float *all, const int width) {
   block_memory m;
   m.states.sums = all;
   m.stages = all; // before there are states
   m.heads = all + WARPS * ROWS * width;
-  m.fresh = (SHARED_PART uint32_t *)(m.heads + JOBS * width);
+  m.fresh = (SHARED_SPACE uint32_t *)(m.heads + JOBS * width);
   m.fresh_scales = m.fresh + 2 * width;
   m.arrived = m.fresh_scales + 2 * SCALE_WORDS;
-  m.states.max = (SHARED_PART float *)(m.arrived + 4);
+  m.states.max = (SHARED_SPACE float *)(m.arrived + 4);
   m.states.total = m.states.max + STATE_WORDS;
   return m;
 }

@@ -13,8 +13,11 @@
 // Declares a kernel. Arguments are operands, results, then numbers.
 #define KERNEL __attribute__((nvptx_kernel)) void
 
+// Qualifies what a pointer into shared memory points to.
+#define SHARED_SPACE __attribute__((address_space(3)))
+
 // Declares an array in shared memory.
-#define SHARED_MEMORY static __attribute__((address_space(3), loader_uninitialized))
+#define SHARED_MEMORY static SHARED_SPACE __attribute__((loader_uninitialized))
 
 INLINE index thread_idx(void) { return __nvvm_read_ptx_sreg_tid_x(); }
 INLINE index block_idx(void) { return __nvvm_read_ptx_sreg_ctaid_x(); }
@@ -31,6 +34,15 @@ INLINE uint32_t shuffle_xor_u32(uint32_t x, int mask) {
 // Returns 2^x to within two units in the last place, and 0 for -inf.
 INLINE float exp2_approx(float x) { return __nvvm_ex2_approx_f(x); }
 
+// Returns 1 / sqrt(x) to within two units in the last place.
+INLINE float rsqrt_approx(float x) { return __nvvm_rsqrt_approx_f(x); }
+
+// Returns four of the eight bytes of `high` and `low`: byte i is number
+// choice >> 4 * i & 7, where low has numbers 0 to 3.
+INLINE uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t choice) {
+  return (uint32_t)__nvvm_prmt((int)low, (int)high, (int)choice);
+}
+
 #else
 #include "emulated/cuda.h"
 #endif
@@ -41,8 +53,10 @@ INLINE float exp2_approx(float x) { return __nvvm_ex2_approx_f(x); }
 // compares.
 #define STATED(name, value) const int stated_##name = (value)
 
-// The largest load of a lane: 16 bytes.
+// Loads of a lane, of at most 16 bytes.
+typedef uint32_t uint2_t __attribute__((vector_size(8)));
 typedef uint32_t uint4_t __attribute__((vector_size(16)));
+typedef float float2_t __attribute__((vector_size(8)));
 
 INLINE float shuffle_xor(float x, int mask) {
   return float_of(shuffle_xor_u32(bits_of(x), mask));

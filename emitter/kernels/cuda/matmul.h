@@ -22,25 +22,16 @@
 #define KERNELS_CUDA_MATMUL_H
 
 #include "activation.h"
-#include "round.h"
-#include "tensor.h"
+#include "tensor_cores.h"
+#include "weight_type.h"
 
 enum {
   PIECE = 16,       // bytes that a copy has
-  GROUP = 32,       // inputs that share a scale in Q4
   FRAGMENT = 16,    // rows of x, and inputs, of an instruction
   OUTPUTS = 8,      // of an instruction
   MAX_MATRICES = 3,
   MAX_COPIES = 16,  // of a thread, for one step of one tile
 };
-
-typedef enum {
-  WEIGHT_F32,
-  WEIGHT_BF16,
-  WEIGHT_F16,
-  WEIGHT_Q8,
-  WEIGHT_Q4,
-} weight_type;
 
 // How a kernel divides its work. All are constants.
 typedef struct {
@@ -228,10 +219,10 @@ INLINE void begin_copy(const tile_copy *copy, shared_address to, int step,
     // Only the last of them may be past the tile.
     if ((i + 1) * threads <= rows * pieces || thread + i * threads < rows * pieces) {
       if (has_tail)
-        copy_async(place, there ? from + copy->offsets[i] : copy->from,
+        cp_async_16_of_128(place, there ? from + copy->offsets[i] : copy->from,
                    there ? PIECE : 0);
       else
-        copy_async_all(place, from + copy->offsets[i]);
+        cp_async_16_of_128_all(place, from + copy->offsets[i]);
     }
   }
 }
@@ -280,7 +271,7 @@ INLINE void fill_stage(weight_type type, shape s, ring *r, int step) {
                weight_bytes(type, s.depth), threads, has_tail,
                weight_bytes(type, r->k));
   }
-  commit_copies();
+  cp_async_commit();
   r->to = next_stage(r, r->to);
 }
 
@@ -320,13 +311,13 @@ INLINE void fill_stage(weight_type type, shape s, ring *r, int step) {
                            const int count, int m, int k, int splits) {        \
     const shape s = {__VA_ARGS__};                                             \
     const product p = product_of_block(x, matrices, count, s, m, k, splits);   \
-    run(s, &p, SHARED_ADDRESS(name##_memory));                                 \
+    run(s, &p, ADDRESS_OF(name##_memory));                                 \
   }                                                                            \
   INLINE void name##_gated_block(const void *x, matrix gate,                   \
                                  gated_result result, int m, int k) {          \
     const shape s = {__VA_ARGS__};                                             \
     const product p = gated_product_of_block(x, gate, result, s, m, k);        \
-    run(s, &p, SHARED_ADDRESS(name##_memory));                                 \
+    run(s, &p, ADDRESS_OF(name##_memory));                                 \
   }
 
 // The numbers of a gated product, and what they say: floats are their bits.

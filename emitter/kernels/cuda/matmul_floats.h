@@ -87,7 +87,7 @@ INLINE void multiply_f32(shape s, const product *p, shared_address memory) {
     fill_stage(WEIGHT_F32, s, &r, of.begin + stage);
   int from = 0;
   for (int step = of.begin; step < of.end; ++step) {
-    wait_copies(s.stages - 2);
+    cp_async_wait(s.stages - 2);
     syncthreads();
     fill_stage(WEIGHT_F32, s, &r, step + s.stages - 1);
     const shared_address x_rows = memory + from + row * row_bytes;

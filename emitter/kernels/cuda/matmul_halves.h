@@ -108,11 +108,11 @@ INLINE void load_fragments(shape s, const lane_places *at, shared_address stage,
   const int x_piece = (step * 2 + at->x_piece) ^ at->x_swizzle;
   const int piece = (step * 2 + at->weights_piece) ^ at->weights_swizzle;
   UNROLL for (int i = 0; i < s.rows / s.warps_m / FRAGMENT; ++i)
-    load_matrices(stage + at->x + x_piece * PIECE + i * FRAGMENT * row_bytes,
-                  f->x[i]);
+    ldmatrix_x4(f->x[i],
+                stage + at->x + x_piece * PIECE + i * FRAGMENT * row_bytes);
   UNROLL for (int j = 0; j < s.columns / s.warps_n / 16; ++j)
-    load_matrices(stage + at->weights + piece * PIECE + j * 16 * row_bytes,
-                  f->weights[j]);
+    ldmatrix_x4(f->weights[j],
+                stage + at->weights + piece * PIECE + j * 16 * row_bytes);
 }
 
 INLINE void add_products(weight_type type, shape s, const fragments *f,
@@ -140,7 +140,7 @@ INLINE void multiply_halves(weight_type type, shape s, const product *p,
   clear_sums(s, sums);
   UNROLL for (int stage = 0; stage < s.stages - 1; ++stage)
     fill_stage(type, s, &r, of.begin + stage);
-  wait_copies(s.stages - 2);
+  cp_async_wait(s.stages - 2);
   syncthreads();
   load_fragments(s, &places, memory, 0, &f[0]);
   int from = 0;
@@ -152,7 +152,7 @@ INLINE void multiply_halves(weight_type type, shape s, const product *p,
         fill_stage(type, s, &r, step + i / inner + s.stages - 1);
       if (i % inner == inner - 1) {
         // The next step is there, and nobody reads this one after the barrier.
-        wait_copies(s.stages - 2);
+        cp_async_wait(s.stages - 2);
         syncthreads();
         from = next_stage(&r, from);
       }

@@ -98,7 +98,7 @@ INLINE void load_packed(weight_type type, shape s, shared_address stage,
                               (warp % s.warps_n * columns + row) * row_bytes +
                               piece * PIECE;
   UNROLL for (int i = 0; i < columns / outputs; ++i)
-    load_matrices(from + i * outputs * row_bytes, words[i]);
+    ldmatrix_x4(words[i], from + i * outputs * row_bytes);
 }
 
 // ------------------------------------------------------------- Q4's scales
@@ -253,7 +253,7 @@ INLINE void multiply_packed(weight_type type, shape s, const product *p,
   }
   int from = 0;
   for (int step = of.begin; step < of.end; ++step) {
-    wait_copies(s.stages - 2);
+    cp_async_wait(s.stages - 2);
     syncthreads();
     fill_stage(type, s, &r, step + s.stages - 1);
     if (is_q4) {

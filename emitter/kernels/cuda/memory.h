@@ -5,12 +5,7 @@
 
 #include "cuda.h"
 
-typedef uint32_t uint2_t __attribute__((vector_size(8)));
-
 #if defined(__NVPTX__)
-
-// Qualifies what a pointer into shared memory points to.
-#define SHARED_PART __attribute__((address_space(3)))
 
 // Waits until all lanes of the warp are here and see each other's shared memory.
 INLINE void syncwarp(void) { __nvvm_bar_warp_sync(-1); }
@@ -19,9 +14,6 @@ INLINE void syncwarp(void) { __nvvm_bar_warp_sync(-1); }
 INLINE uint32_t shuffle_u32(uint32_t x, int lane) {
   return (uint32_t)__nvvm_shfl_sync_idx_i32(-1, (int)x, lane, 31);
 }
-
-// Returns 1 / sqrt(x) to within two units in the last place.
-INLINE float rsqrt_approx(float x) { return __nvvm_rsqrt_approx_f(x); }
 
 INLINE uint64_t global_address(const void *p) {
   return (uint64_t)(const __attribute__((address_space(1))) void *)p;

@@ -406,7 +406,7 @@ INLINE void attend_prompt(const prefill *p, const element_type type, const int w
   const int query_slots = (QUERIES * width * 2 + TILE_BYTES - 1) / TILE_BYTES;
   const int queries_at = (RING - query_slots) * TILE_BYTES;
   const query_block b = begin_block(p, QUERIES);
-  tile_ring t = {.ring = address_of(tiles), .slot = RING - 1};
+  tile_ring t = {.ring = ADDRESS_OF(tiles), .slot = RING - 1};
   t.first = b.first_key / keys_of_tile(width) * keys_of_tile(width);
   t.count = 2 * ((b.last_key - t.first) / keys_of_tile(width) + 1);
   query_warp w;

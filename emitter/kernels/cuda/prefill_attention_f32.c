@@ -47,7 +47,7 @@ INLINE void copy_piece(const query_block *b, int key, int half, int piece,
   const index page = b->keys + half * b->half_size + page_of(b, key) * b->page_size;
   const float *from = (const float *)b->p->cache.elements + page;
   const shared_address to =
-      address_of(pieces) + (shared_address)(word_of_piece(half, piece, width) * 4);
+      ADDRESS_OF(pieces) + (shared_address)(word_of_piece(half, piece, width) * 4);
   UNROLL for (int i = 0; i < FLOAT_KEYS * PIECE / 4 / FLOAT_THREADS; ++i) {
     const int c = i * FLOAT_THREADS + (int)thread_idx();
     const int row = c / (PIECE / 4), column = c % (PIECE / 4) * 4;

@@ -68,14 +68,6 @@ INLINE uint4_t load_8_bytes(const void *p, int valid) {
 DEFINE_LOAD(load_4_bytes, "ld.global.nc.b32")
 DEFINE_LOAD(load_2_bytes, "ld.global.nc.u16")
 
-// Returns the four bytes of `a` (0 to 3) and `b` (4 to 7) that the digits of
-// `selector` name.
-INLINE uint32_t select_bytes(uint32_t a, uint32_t b, uint32_t selector) {
-  return (uint32_t)__nvvm_prmt((int)a, (int)b, (int)selector);
-}
-
-INLINE float rsqrt_approx(float x) { return __nvvm_rsqrt_approx_f(x); }
-
 // Waits for the results of the kernel before, where launches overlap. From sm_90 on.
 INLINE void wait_for_previous_kernel(void) {
 #if defined(OVERLAPPED_LAUNCHES)

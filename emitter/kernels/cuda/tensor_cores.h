@@ -12,14 +12,15 @@
 
 #if defined(__NVPTX__)
 
-#define SHARED_SPACE __attribute__((address_space(3)))
+// All assembly that lanes run together is volatile, because clang may move other assembly
+// into branches that some lanes do not take. ptxas orders the instructions again in any
+// case.
 
 // An address in shared memory, in bytes.
 typedef uint32_t shared_address;
 
-INLINE shared_address address_of(const SHARED_SPACE uint32_t *x) {
-  return (uint32_t)(uintptr_t)x;
-}
+// Returns where an array in shared memory is.
+#define ADDRESS_OF(array) ((shared_address)(uintptr_t)(array))
 
 // Loads four matrices of 8 x 8 numbers of 16 bits. Lane i gives the address of row
 // i % 8 of matrix i / 8, which is 16 bytes long and aligned. Register m gets two
@@ -66,14 +67,60 @@ INLINE void cp_async_16(shared_address to, const void *from, int bytes) {
                    : "memory");
 }
 
+// The same, and the L2 cache fetches the 128 bytes around them.
+INLINE void cp_async_16_of_128(shared_address to, const void *from, int bytes) {
+  __asm__ volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
+                   :
+                   : "r"(to), "l"(from), "r"(bytes)
+                   : "memory");
+}
+
+// The same of 16 bytes that are all read.
+INLINE void cp_async_16_of_128_all(shared_address to, const void *from) {
+  __asm__ volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;"
+                   :
+                   : "r"(to), "l"(from)
+                   : "memory");
+}
+
 // Ends this thread's current group of copies.
 INLINE void cp_async_commit(void) {
   __asm__ volatile("cp.async.commit_group;" ::: "memory");
 }
 
 // Waits until at most the last `groups` groups of this thread's copies are under way.
-#define cp_async_wait(groups)                                                  \
-  __asm__ volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
+// It must be constant.
+INLINE void cp_async_wait(const int groups) {
+  __asm__ volatile("cp.async.wait_group %0;" ::"i"(groups) : "memory");
+}
+
+INLINE uint32_t load_shared_4(shared_address from) {
+  uint32_t x;
+  __asm__ volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(from) : "memory");
+  return x;
+}
+
+INLINE uint2_t load_shared_8(shared_address from) {
+  uint32_t low, high;
+  __asm__ volatile("ld.shared.v2.u32 {%0, %1}, [%2];"
+                   : "=r"(low), "=r"(high)
+                   : "r"(from)
+                   : "memory");
+  return (uint2_t){low, high};
+}
+
+INLINE uint4_t load_shared_16(shared_address from) {
+  uint32_t x[4];
+  __asm__ volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                   : "r"(from)
+                   : "memory");
+  return (uint4_t){x[0], x[1], x[2], x[3]};
+}
+
+INLINE void store_shared_4(shared_address to, uint32_t x) {
+  __asm__ volatile("st.shared.u32 [%0], %1;" : : "r"(to), "r"(x) : "memory");
+}
 
 // Computes with two f16 numbers each.
 INLINE uint32_t subtract_f16x2(uint32_t a, uint32_t b) {
@@ -88,10 +135,11 @@ INLINE uint32_t multiply_f16x2(uint32_t a, uint32_t b) {
   return pair;
 }
 
-// Returns four of the eight bytes of `high` and `low`: byte i is number
-// choice >> 4 * i & 7, where low has numbers 0 to 3.
-INLINE uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t choice) {
-  return (uint32_t)__nvvm_prmt((int)low, (int)high, (int)choice);
+// Returns a * b + c of two bf16 numbers each.
+INLINE uint32_t fma_bf16x2(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t x;
+  __asm__("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(x) : "r"(a), "r"(b), "r"(c));
+  return x;
 }
 
 // Returns 1 / x to within a unit in the last place, and 0 for inf.

@@ -8,19 +8,9 @@
 #define KERNELS_CUDA_WEIGHTS_H
 
 #include "stream.h"
+#include "weight_type.h"
 
-enum {
-  GROUP = 32,        // inputs that share a scale in Q4
-  MAX_INPUTS = 32,   // in 16 bytes
-};
-
-typedef enum {
-  WEIGHT_F32,
-  WEIGHT_BF16,
-  WEIGHT_F16,
-  WEIGHT_Q8,
-  WEIGHT_Q4,
-} weight_type;
+enum { MAX_INPUTS = 32 }; // in 16 bytes
 
 // Returns how many inputs 16 bytes hold.
 INLINE int inputs_in_16_bytes(weight_type type) {
@@ -38,7 +28,7 @@ INLINE int inputs_in_16_bytes(weight_type type) {
 // conversion, which would be slower.
 INLINE void whole_numbers(uint32_t bytes, float zero, float w[4]) {
   UNROLL for (uint32_t e = 0; e < 4; ++e)
-    w[e] = float_of(select_bytes(bytes, 0x4b000000u, 0x7550u | e)) -
+    w[e] = float_of(permute_bytes(bytes, 0x4b000000u, 0x7550u | e)) -
            (0x1p23f + zero);
 }
 

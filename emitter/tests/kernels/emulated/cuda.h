@@ -11,6 +11,7 @@
 
 #define KERNEL static void
 // All of it together, to fill it before each block.
+#define SHARED_SPACE
 #define SHARED_MEMORY static __attribute__((section("gpu_shared"), aligned(16)))
 #define UNROLL
 
@@ -36,6 +37,15 @@ static struct {
 INLINE index thread_idx(void) { return gpu.thread; }
 INLINE index block_idx(void) { return gpu.block; }
 INLINE float exp2_approx(float x) { return exp2f(x); }
+INLINE float rsqrt_approx(float x) { return 1.0f / sqrtf(x); }
+
+INLINE uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t choice) {
+  const uint64_t bytes = (uint64_t)high << 32 | low;
+  uint32_t x = 0;
+  for (int i = 0; i < 4; ++i)
+    x |= (uint32_t)(bytes >> 8 * (choice >> 4 * i & 7) & 0xff) << 8 * i;
+  return x;
+}
 
 // Lets every other thread run up to its next wait.
 static inline void gpu_yield(void) {

@@ -2,8 +2,6 @@
 #ifndef TESTS_EMULATED_MEMORY_H
 #define TESTS_EMULATED_MEMORY_H
 
-#define SHARED_PART
-
 // Lanes of a warp wait equally often. So the others have come here when this one
 // resumes.
 static inline void syncwarp(void) { gpu_yield(); }
@@ -15,8 +13,6 @@ static inline uint32_t shuffle_u32(uint32_t x, int lane) {
   gpu_yield();
   return gpu.shuffled[thread / 32 * 32 + lane][at];
 }
-
-INLINE float rsqrt_approx(float x) { return 1.0f / sqrtf(x); }
 
 INLINE uint4_t load_16_if(const void *p, int there) {
   uint4_t x = {0, 0, 0, 0};

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define SHARED_SPACE
-
 typedef uintptr_t shared_address;
 
 enum { TENSOR_OPERANDS = 6, TENSOR_COPIES = 256 };
@@ -26,7 +24,7 @@ static struct {
   unsigned ends[GPU_MAX_THREADS][TENSOR_COPIES], groups[GPU_MAX_THREADS];
 } tensor;
 
-INLINE shared_address address_of(const uint32_t *x) { return (uintptr_t)x; }
+#define ADDRESS_OF(array) ((shared_address)(array))
 
 INLINE float reciprocal_approx(float x) { return 1.0f / x; }
 INLINE float max_number(float a, float b) { return fmaxf(a, b); }
@@ -124,6 +122,14 @@ static inline void cp_async_16(shared_address to, const void *from, int bytes) {
       (tensor_copy){to, from, bytes};
 }
 
+static inline void cp_async_16_of_128(shared_address to, const void *from, int bytes) {
+  cp_async_16(to, from, bytes);
+}
+
+static inline void cp_async_16_of_128_all(shared_address to, const void *from) {
+  cp_async_16(to, from, 16);
+}
+
 static inline void cp_async_commit(void) {
   const index thread = gpu.thread;
   tensor.ends[thread][tensor.groups[thread]++ % TENSOR_COPIES] =
@@ -145,6 +151,28 @@ static inline void cp_async_wait(unsigned groups) {
   }
 }
 
+static inline uint32_t load_shared_4(shared_address from) {
+  uint32_t x;
+  memcpy(&x, (const void *)from, sizeof x);
+  return x;
+}
+
+static inline uint2_t load_shared_8(shared_address from) {
+  uint2_t x;
+  memcpy(&x, (const void *)from, sizeof x);
+  return x;
+}
+
+static inline uint4_t load_shared_16(shared_address from) {
+  uint4_t x;
+  memcpy(&x, (const void *)from, sizeof x);
+  return x;
+}
+
+static inline void store_shared_4(shared_address to, uint32_t x) {
+  memcpy((void *)to, &x, sizeof x);
+}
+
 INLINE uint32_t subtract_f16x2(uint32_t a, uint32_t b) {
   return pack_f16(tensor_element(0, a, 0) - tensor_element(0, b, 0),
                   tensor_element(0, a, 1) - tensor_element(0, b, 1));
@@ -155,12 +183,11 @@ INLINE uint32_t multiply_f16x2(uint32_t a, uint32_t b) {
                   tensor_element(0, a, 1) * tensor_element(0, b, 1));
 }
 
-INLINE uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t choice) {
-  const uint64_t bytes = (uint64_t)high << 32 | low;
-  uint32_t x = 0;
-  for (int i = 0; i < 4; ++i)
-    x |= (uint32_t)(bytes >> 8 * (choice >> 4 * i & 7) & 0xff) << 8 * i;
-  return x;
+INLINE uint32_t fma_bf16x2(uint32_t a, uint32_t b, uint32_t c) {
+  float x[2];
+  for (int i = 0; i < 2; ++i)
+    x[i] = tensor_element(1, a, i) * tensor_element(1, b, i) + tensor_element(1, c, i);
+  return pack_bf16(x[0], x[1]);
 }
 
 #endif
