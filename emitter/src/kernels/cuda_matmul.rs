@@ -87,6 +87,19 @@ pub(crate) struct CudaMatmulGated {
     pub(crate) gate: MatvecGate,
 }
 
+/// Expands a macro for the type of weights, with its name and that of its smallest tiles.
+macro_rules! for_weights {
+    ($weights:expr, $of_type:ident) => {
+        match $weights {
+            MatvecWeights::F32 => $of_type!("f32", "medium"),
+            MatvecWeights::Bf16 => $of_type!("bf16", "small"),
+            MatvecWeights::F16 => $of_type!("f16", "small"),
+            MatvecWeights::Q8 => $of_type!("q8", "small"),
+            MatvecWeights::Q4 => $of_type!("q4", "small"),
+        }
+    };
+}
+
 impl CudaMatmulGated {
     /// Returns the workgroups of the call. The columns of a tile are of both matrices.
     pub(crate) fn grid(&self) -> Grid {
@@ -107,13 +120,7 @@ impl Kernel for CudaMatmulGated {
                 KernelFunction { file: concat!("matmul_", $ty), name }
             }};
         }
-        match self.weights {
-            MatvecWeights::F32 => of_type!("f32", "medium"),
-            MatvecWeights::Bf16 => of_type!("bf16", "small"),
-            MatvecWeights::F16 => of_type!("f16", "small"),
-            MatvecWeights::Q8 => of_type!("q8", "small"),
-            MatvecWeights::Q4 => of_type!("q4", "small"),
-        }
+        for_weights!(self.weights, of_type)
     }
 
     fn arguments(self) -> Arguments {
@@ -172,13 +179,7 @@ impl Kernel for CudaMatmul {
                 ]
             };
         }
-        match self.weights {
-            MatvecWeights::F32 => of_type!("f32", "medium"),
-            MatvecWeights::Bf16 => of_type!("bf16", "small"),
-            MatvecWeights::F16 => of_type!("f16", "small"),
-            MatvecWeights::Q8 => of_type!("q8", "small"),
-            MatvecWeights::Q4 => of_type!("q4", "small"),
-        }
+        for_weights!(self.weights, of_type)
     }
 
     fn arguments(self) -> Arguments {

@@ -43,8 +43,7 @@ pub(crate) fn rotation(b: &mut Builder<'_>, rope: &Rope, positions: Tensor, capa
     let coarse = tables(&mut b.graph, &frequencies, coarse_step, capacity.div_ceil(FINE));
     let fine = tables(&mut b.graph, &frequencies, (1, 1.0), FINE);
     let [cos, sin] = match (b.numerics.cpu_isa(), b.numerics.gpu) {
-        (Some(isa), _) => kernel(b, isa, positions, coarse, fine),
-        (None, Some(isa)) => gpu_kernel(b, isa, positions, coarse, fine),
+        (Some(isa), _) | (None, Some(isa)) => kernel(b, isa, positions, coarse, fine),
         (None, None) => generated(&mut b.graph, positions, coarse, fine),
     };
     let g = &mut b.graph;
@@ -65,47 +64,21 @@ fn kernel(
     fine: [Tensor; 2],
 ) -> [Tensor; 2] {
     let &[batch, tokens] = b.graph.shape(positions) else { return coarse };
+    let items = batch * tokens;
     let pairs = b.graph.shape(fine[0])[1];
-    let count = b.lengths(batch, tokens);
-    let result = TensorType::new(Dtype::F32, [batch, tokens, pairs]);
-    let call = Rotations {
-        positions,
-        count,
-        cos_coarse: coarse[0],
-        sin_coarse: coarse[1],
-        cos_fine: fine[0],
-        sin_fine: fine[1],
-        cos: result.clone(),
-        sin: result,
-        pairs,
+    let [cos_coarse, sin_coarse] = coarse;
+    let [cos_fine, sin_fine] = fine;
+    let cos = TensorType::new(Dtype::F32, [batch, tokens, pairs]);
+    let sin = cos.clone();
+    let results = if isa.is_gpu() {
+        let call = CudaRotation { positions, cos_coarse, sin_coarse, cos_fine, sin_fine, cos, sin, pairs };
+        b.module.call(&mut b.graph, isa, call, Grid { items, grain: GPU_THREADS })
+    } else {
+        let count = b.lengths(batch, tokens);
+        let call =
+            Rotations { positions, count, cos_coarse, sin_coarse, cos_fine, sin_fine, cos, sin, pairs };
+        b.module.call(&mut b.graph, isa, call, Grid { items, grain: KERNEL_GRAIN })
     };
-    let results = b.module.call(&mut b.graph, isa, call, Grid { items: batch * tokens, grain: KERNEL_GRAIN });
-    [results[0], results[1]]
-}
-
-/// The same by a GPU's kernel.
-fn gpu_kernel(
-    b: &mut Builder<'_>,
-    isa: Isa,
-    positions: Tensor,
-    coarse: [Tensor; 2],
-    fine: [Tensor; 2],
-) -> [Tensor; 2] {
-    let &[batch, tokens] = b.graph.shape(positions) else { return coarse };
-    let pairs = b.graph.shape(fine[0])[1];
-    let result = TensorType::new(Dtype::F32, [batch, tokens, pairs]);
-    let call = CudaRotation {
-        positions,
-        cos_coarse: coarse[0],
-        sin_coarse: coarse[1],
-        cos_fine: fine[0],
-        sin_fine: fine[1],
-        cos: result.clone(),
-        sin: result,
-        pairs,
-    };
-    let grid = Grid { items: batch * tokens, grain: GPU_THREADS };
-    let results = b.module.call(&mut b.graph, isa, call, grid);
     [results[0], results[1]]
 }
 
