@@ -101,7 +101,7 @@ fn inspect_as_text() {
     insta::assert_snapshot!(run(&["inspect", "b"], folder.path()), @r"
     exit 0
     bundle      b
-    format      6
+    format      7
     model       tiny
     family      llama
     plan        precision bf16, quant none, kv bf16
@@ -365,7 +365,7 @@ fn a_program_is_shown_with_its_functions() {
     insta::assert_snapshot!(shown, @r"
     exit 0
     bundle      a
-    format      6
+    format      7
     program     step
     stablehlo   1.15.0
     source      blake3:SOURCE
