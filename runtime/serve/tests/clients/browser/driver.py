@@ -123,6 +123,8 @@ def send(page: Page, text: str):
 def ended(page: Page, count: int | None = None):
     """Waits until nothing is written, and checks the number of messages."""
     page.wait_for_selector("#send", state="visible")
+    # What came last is drawn, and spoken, with the next frame.
+    page.wait_for_function("() => !document.querySelector('.message[aria-busy=true]')")
     if count is not None:
         assert page.locator(".message").count() == count, texts(page)
 
