@@ -8,7 +8,9 @@ mod isa;
 
 use std::{
     collections::BTreeMap,
-    env, fs,
+    env,
+    ffi::OsStr,
+    fs,
     path::{Path, PathBuf},
     process::Command,
     sync::{
@@ -88,7 +90,7 @@ impl Object {
         let own = sources.into_iter().filter_map(|source| {
             let file = source.file_name()?.to_str()?.strip_suffix(".c")?;
             (isa.object_isa(file) == Some(isa)).then(|| {
-                let name = isa.object_name(file);
+                let name = isa.object_name(file, file);
                 Self { path: out.join(&name), source: source.clone(), isa, name }
             })
         });
@@ -110,7 +112,7 @@ impl Object {
                 .arg("-o")
                 .arg(path));
             check_ptx(path);
-            return split_ptx(*isa, path);
+            return self.split_ptx();
         }
         clang.arg(format!("--target={}-none-elf", isa.arch())).args(["-fPIC", "-fno-stack-protector", "-c"]);
         // The linker calls what is visible by way of a table, which IREE's loader leaves as it is on ARM.
@@ -122,6 +124,23 @@ impl Object {
         check_symbols(prefix, path);
         vec![(name.clone(), path.clone())]
     }
+
+    /// Divides PTX into a module for each kernel: a driver compiles all of a module that it loads.
+    fn split_ptx(&self) -> Vec<(String, PathBuf)> {
+        const ENTRY: &str = ".visible .entry ";
+        let text = fs::read_to_string(&self.path).expect("clang wrote it");
+        let mut parts = text.split(ENTRY);
+        let head = parts.next().unwrap_or_default();
+        let file = self.source.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+        let one = |part: &str| {
+            let function = part.split('(').next().unwrap_or_default();
+            let name = self.isa.object_name(file, function);
+            let path = self.path.with_file_name(&name);
+            fs::write(&path, format!("{head}{ENTRY}{part}")).expect("OUT_DIR can be written");
+            (name, path)
+        };
+        parts.map(one).collect()
+    }
 }
 
 /// Checks that an object has no undefined symbols, which would fail only when a bundle is loaded.
@@ -132,22 +151,6 @@ fn check_symbols(prefix: &Path, object: &Path) {
         "{}: found undefined symbols, expected none, because a vmfb has no libraries\n{undefined}",
         object.display()
     );
-}
-
-/// Divides PTX into a module for each kernel: a driver compiles all of a module that it loads.
-fn split_ptx(isa: Isa, object: &Path) -> Vec<(String, PathBuf)> {
-    const ENTRY: &str = ".visible .entry ";
-    let text = fs::read_to_string(object).expect("clang wrote it");
-    let mut parts = text.split(ENTRY);
-    let head = parts.next().unwrap_or_default();
-    let one = |part: &str| {
-        let function = part.split('(').next().unwrap_or_default();
-        let name = isa.object_name(function);
-        let path = object.with_file_name(&name);
-        fs::write(&path, format!("{head}{ENTRY}{part}")).expect("OUT_DIR can be written");
-        (name, path)
-    };
-    parts.map(one).collect()
 }
 
 /// Checks that PTX needs no other module, and has no arrays in local memory, which is slow.

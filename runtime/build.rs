@@ -33,8 +33,9 @@ mod native {
     // Variables that change the result. Others, such as CMAKE, do not, and xtask sets variables that a plain
     // `cargo build` does not have.
     const WATCHED_VARIABLES: [&str; 2] = ["MLXCEL_IREE_SOURCE", "MLXCEL_NO_CUDA"];
-    const SHIM: [&str; 13] = [
+    const SHIM: [&str; 14] = [
         "call.c",
+        "copies.c",
         "device.c",
         "error.c",
         "memory.c",

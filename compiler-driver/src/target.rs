@@ -39,6 +39,9 @@ pub struct Target {
     /// Set if the target cannot load 16-bit floats.
     #[serde(default)]
     floats_as_bits: bool,
+    /// The instruction set of its kernels, if it is an NVIDIA GPU.
+    #[serde(default)]
+    kernels: GpuKernels,
 }
 
 /// Forms of [`Products`] that a target's file can name.
@@ -48,6 +51,16 @@ enum ProductsName {
     #[default]
     Native,
     Widened,
+}
+
+/// The kernels of an NVIDIA GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+enum GpuKernels {
+    #[default]
+    #[serde(rename = "sm_80")]
+    Sm80,
+    #[serde(rename = "sm_90")]
+    Sm90,
 }
 
 /// The CPU of a target.
@@ -158,7 +171,10 @@ impl Target {
             // Arranges operands in the tiles of matrix instructions. Packed weights need no rearranging.
             flags.push("--iree-opt-data-tiling".into());
         }
-        let gpu = (self.driver == Driver::Cuda).then_some(Isa::Sm80);
+        let gpu = (self.driver == Driver::Cuda).then_some(match self.kernels {
+            GpuKernels::Sm80 => Isa::Sm80,
+            GpuKernels::Sm90 => Isa::Sm90,
+        });
         let numerics = Numerics { products, floats_as_bits: self.floats_as_bits, gpu };
         ResolvedTarget { name: self.name.clone(), driver: self.driver, arch, cpu_features, flags, numerics }
     }

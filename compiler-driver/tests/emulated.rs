@@ -21,8 +21,11 @@ use crate::{
     real::{self, Fixture, each, fixtures, is_full, program, request, try_built},
 };
 
-/// The variable with the fixture of a child process.
+/// The variables with the fixture of a child process, and its target.
 const FIXTURE: &str = "MLXCEL_FIXTURE_ON_EMULATOR";
+const TARGET: &str = "MLXCEL_TARGET_ON_EMULATOR";
+/// Targets whose kernels differ.
+const TARGETS: [&str; 2] = ["cuda", "cuda-sm_90"];
 /// What a child process says whose answers are exact, so that one which ran no test does not pass.
 const EXACT: &str = "exact on the emulator";
 
@@ -112,22 +115,23 @@ fn a_kernel_for_gpus_computes_what_jax_computes() {
 }
 
 /// Returns the request for a fixture in `f32` on a GPU, which the test and its child process share.
-pub(crate) fn for_gpu(fixture: &Fixture) -> Request {
+pub(crate) fn for_gpu(fixture: &Fixture, target: &str) -> Request {
     Request {
         precision: Precision::Float(Float::F32),
         chunk: Some(32),
-        ..request(&fixture.folder, &["cuda"])
+        ..request(&fixture.folder, &[target])
     }
 }
 
 /// Compares the answers of a fixture, in a process that finds the emulator.
-fn answers(fixture: &Fixture) -> Result<(), String> {
+fn answers(fixture: &Fixture, target: &str) -> Result<(), String> {
     // Here, so that the child finds the code in the store.
-    drop(try_built(&for_gpu(fixture))?);
+    drop(try_built(&for_gpu(fixture, target))?);
     let mut command = on_emulator(env::current_exe().unwrap());
     command
         .args(["--exact", "emulated::one_fixture", "--ignored", "--nocapture"])
-        .env(FIXTURE, &fixture.name);
+        .env(FIXTURE, &fixture.name)
+        .env(TARGET, target);
     let Output { status, stdout, stderr } = command.output().unwrap();
     let words = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
     if status.success() && words.contains(EXACT) { Ok(()) } else { Err(words) }
@@ -141,21 +145,20 @@ fn models_for_gpus_answer_as_hugging_face_does() {
         "" => is_full() || fixture.name == "gqa",
         words => words.split(',').any(|word| fixture.name.contains(word)),
     };
-    let chosen: Vec<_> = Fixture::all_in(&fixtures()).unwrap().into_iter().filter(is_chosen).collect();
+    let all = Fixture::all_in(&fixtures()).unwrap();
+    let on_each = |fixture| TARGETS.map(|target| (fixture, target));
+    let chosen: Vec<_> = all.iter().filter(|fixture| is_chosen(fixture)).flat_map(on_each).collect();
     let failures = Mutex::new(Vec::new());
-    each(&chosen, |fixture| {
+    each(&chosen, |(fixture, target)| {
         let start = Instant::now();
-        let end = answers(fixture);
-        if chosen.len() > 1 {
+        let end = answers(fixture, target);
+        let name = format!("{} for {target}", fixture.name);
+        if chosen.len() > TARGETS.len() {
             let words = if end.is_ok() { "exact" } else { "FAILED" };
-            say(&format!(
-                "{}: {words} on the emulator after {:.0} s",
-                fixture.name,
-                start.elapsed().as_secs_f32()
-            ));
+            say(&format!("{name}: {words} on the emulator after {:.0} s", start.elapsed().as_secs_f32()));
         }
         if let Err(words) = end {
-            failures.lock().unwrap().push(format!("{}: {words}", fixture.name));
+            failures.lock().unwrap().push(format!("{name}: {words}"));
         }
     });
     let failures = failures.into_inner().unwrap();
@@ -166,7 +169,7 @@ fn models_for_gpus_answer_as_hugging_face_does() {
 #[ignore = "a part of a fixture's comparison, which starts it"]
 fn one_fixture() {
     let fixture = Fixture::find(&env::var(FIXTURE).unwrap());
-    let built = real::built(&for_gpu(&fixture));
+    let built = real::built(&for_gpu(&fixture, &env::var(TARGET).unwrap()));
     let mut engine = built.engine("cuda").unwrap();
     for recorded in &fixture.prompts[..2] {
         let found = greedy(&mut engine, &recorded.prompt, recorded.tokens.len()).unwrap();

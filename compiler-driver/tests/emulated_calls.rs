@@ -14,10 +14,10 @@ const LAYERS: usize = 2;
 const LAUNCHES: usize = 5 * LAYERS + 5;
 
 /// Returns the calls of the driver after the weights are there, from the first kernel on, for a prompt and `count` tokens.
-fn calls(prompt: &str, count: &str) -> Vec<String> {
+fn calls(target: &str, prompt: &str, count: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("calls.txt");
-    let built = real::built(&for_gpu(&Fixture::find("gqa")));
+    let built = real::built(&for_gpu(&Fixture::find("gqa"), target));
     let mut command = on_emulator(program("mlxcel-run"));
     command.arg(built.bundle.path()).args(["--device", "cuda", "--ignore-eos"]);
     command.args(["--tokens", prompt, "-n", count]).env("MLXCEL_EMULATOR_COUNTS", &file);
@@ -39,7 +39,7 @@ fn steps(calls: &[String]) -> Vec<&[String]> {
 
 #[test]
 fn a_decode_step_is_one_launch_and_one_wait() {
-    let calls = calls("63", "6");
+    let calls = calls("cuda", "63", "6");
     let steps = steps(&calls);
     assert_eq!(steps.len(), 6, "{calls:?}");
     let kernels = |step: &[String], of: &str| step.iter().filter(|line| line.starts_with(of)).count();
@@ -59,10 +59,23 @@ fn a_decode_step_is_one_launch_and_one_wait() {
 #[test]
 fn a_prompt_has_no_wait_but_the_last() {
     let prompt: Vec<_> = (1..=20).map(|token| token.to_string()).collect();
-    let calls = calls(&prompt.join(","), "2");
+    let calls = calls("cuda", &prompt.join(","), "2");
     let steps = steps(&calls);
     let waits = steps[0].iter().filter(|line| line.contains("Synchronize")).count();
     let kernels = steps[0].iter().filter(|line| line.starts_with("cuLaunchKernel ")).count();
     // What waits for the step's end gives its memory back.
     assert_eq!((waits, kernels > LAUNCHES), (1, true), "{:?}", steps[0]);
+}
+
+/// The emulator fails if a kernel that begins early reads or writes anything too early.
+#[test]
+fn from_sm_90_on_kernels_of_a_step_begin_before_those_ahead_have_ended() {
+    let calls = calls("cuda-sm_90", "63", "4");
+    let steps = steps(&calls);
+    assert_eq!(steps.len(), 4, "{calls:?}");
+    let count = |step: &[String], of: &str| step.iter().filter(|line| line.starts_with(of)).count();
+    for step in &steps[2..] {
+        let found = ["cuGraphLaunch", "kernel cuda_", "early kernel cuda_"].map(|of| count(step, of));
+        assert_eq!(found, [1, 1, LAUNCHES - 1], "{step:?}");
+    }
 }

@@ -25,12 +25,12 @@ fn manifest() -> Manifest {
     let mut targets = BTreeMap::new();
     for target in Target::all().unwrap().into_iter().filter(|target| target.name != "cpu") {
         let resolved = target.resolve(&compiling, Float::F32, Quant::None);
-        // The versions that `ptx.rs` finds in the code of iree-compile 3.13.
-        let sm = resolved.flags.iter().find_map(|flag| flag.strip_prefix("--iree-cuda-target=sm_"));
-        let gpu = sm.map(|sm| {
-            let number: u32 = sm.parse().unwrap();
-            GpuNeeds { compute_capability: Version(number / 10, number % 10), ..AMPERE }
-        });
+        // The versions that `ptx.rs` finds in the code of iree-compile 3.13, and in that of kernels.
+        let code = resolved.flags.iter().find_map(|flag| flag.strip_prefix("--iree-cuda-target=sm_"));
+        let kernels = resolved.numerics.gpu.and_then(|isa| isa.name().strip_prefix("sm_"));
+        let newest = [code, kernels].into_iter().flatten().map(|sm| sm.parse::<u32>().unwrap()).max();
+        let gpu =
+            newest.map(|number| GpuNeeds { compute_capability: Version(number / 10, number % 10), ..AMPERE });
         let artifact = TargetArtifact {
             cpu_features: resolved.cpu_features,
             gpu,
@@ -94,17 +94,22 @@ fn every_target_on_every_kind_of_machine() {
         ("A100", gpu(nvidia("A100", 8, 0)), vec!["cuda"], vec!["cuda"]),
         ("RTX 3090", gpu(nvidia("RTX 3090", 8, 6)), vec!["cuda", "cuda-sm_86"], vec!["cuda-sm_86"]),
         ("L4", gpu(nvidia("L4", 8, 9)), vec!["cuda", "cuda-sm_86", "cuda-sm_89"], vec!["cuda-sm_89"]),
-        ("H100", gpu(nvidia("H100", 9, 0)), vec!["cuda", "cuda-sm_86", "cuda-sm_89"], vec!["cuda-sm_89"]),
+        (
+            "H100",
+            gpu(nvidia("H100", 9, 0)),
+            vec!["cuda", "cuda-sm_86", "cuda-sm_89", "cuda-sm_90"],
+            vec!["cuda-sm_90"],
+        ),
         (
             "RTX 5090",
             gpu(nvidia("RTX 5090", 12, 0)),
-            vec!["cuda", "cuda-sm_120", "cuda-sm_86", "cuda-sm_89"],
+            vec!["cuda", "cuda-sm_120", "cuda-sm_86", "cuda-sm_89", "cuda-sm_90"],
             vec!["cuda-sm_120"],
         ),
         (
             "GB10",
             gpu(nvidia("GB10", 12, 1)),
-            vec!["cuda", "cuda-sm_120", "cuda-sm_121", "cuda-sm_86", "cuda-sm_89"],
+            vec!["cuda", "cuda-sm_120", "cuda-sm_121", "cuda-sm_86", "cuda-sm_89", "cuda-sm_90"],
             vec!["cuda-sm_121"],
         ),
         ("MI300X", gpu(Gpu::named(Driver::Hip, "MI300X")), vec![], vec![]),

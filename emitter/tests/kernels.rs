@@ -98,7 +98,7 @@ impl Subject {
     /// Writes the object for an instruction set, if the test links one.
     fn object(self, isa: Isa) -> Option<PathBuf> {
         let source = self.source()?;
-        let name = isa.object_name(self.file);
+        let name = isa.object_name(self.file, self.file);
         let object = mlxcel_emitter::objects().find(|object| object.name == name);
         let object =
             object.unwrap_or_else(|| panic!("{} has no object for {}", source.display(), isa.name()));

@@ -14,10 +14,12 @@ pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>, c
         name.chars().take(LONGEST).collect::<String>().to_lowercase()
     };
     let found = comparable(found);
-    // Pairs of letters find a name within a longer one, Jaro-Winkler finds letters in the wrong order.
+    // Pairs of letters find a name within a longer one, Jaro-Winkler finds letters in the wrong order. A name that is wholly within
+    // another is surely meant.
     let similarity = |candidate: &str| {
         let candidate = comparable(candidate);
-        strsim::sorensen_dice(&found, &candidate) + strsim::jaro_winkler(&found, &candidate)
+        let is_within = f64::from(!found.is_empty() && candidate.contains(&found));
+        strsim::sorensen_dice(&found, &candidate) + strsim::jaro_winkler(&found, &candidate) + is_within
     };
     let mut ranked: Vec<_> =
         candidates.into_iter().map(|candidate| (similarity(candidate), candidate)).collect();
@@ -37,9 +39,9 @@ mod tests {
         assert_eq!(preset("Llama-3.2-1B")[0], "llama-3.2-1b");
         assert_eq!(preset("qwen2.5-0.5b-instruct")[0], "qwen2.5-0.5b");
         let family = |found| nearest(found, ["bert", "gemma", "gemma2", "gemma3_text", "llama", "phi3"], 3);
-        assert_eq!(family("gemma3"), ["gemma", "gemma2", "gemma3_text"]);
+        assert_eq!(family("gemma3"), ["gemma3_text", "gemma", "gemma2"]);
         assert_eq!(family("lalma")[0], "llama");
-        let target = |found| nearest(found, ["cpu", "cuda", "cuda-sm_86", "cuda-sm_89"], 3);
+        let target = |found| nearest(found, ["cpu", "cuda", "cuda-sm_86", "cuda-sm_89", "cuda-sm_90"], 3);
         assert_eq!(target("../cuda"), ["cuda", "cuda-sm_86", "cuda-sm_89"]);
         assert_eq!(target("sm_89")[0], "cuda-sm_89");
     }

@@ -16,6 +16,10 @@ typedef struct driver_t {
   CUresult (*graph_create)(CUgraph*, unsigned int);
   CUresult (*graph_destroy)(CUgraph);
   CUresult (*add_kernel)(CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const CUDA_KERNEL_NODE_PARAMS*);
+  // NULL before CUDA 12.3.
+  CUresult (*add_node)(CUgraphNode*, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, size_t, CUgraphNodeParams*);
+  CUresult (*get_module)(CUmodule*, CUfunction);
+  CUresult (*get_global)(CUdeviceptr*, size_t*, CUmodule, const char*);
   CUresult (*instantiate)(CUgraphExec*, CUgraph, unsigned long long);
   CUresult (*exec_destroy)(CUgraphExec);
   CUresult (*launch)(CUgraphExec, CUstream);
@@ -52,8 +56,8 @@ static void driver_load(void) {
   CUresult (*find)(const char*, void**, int, cuuint64_t) =
       library ? (CUresult(*)(const char*, void**, int, cuuint64_t))dlsym(library, "cuGetProcAddress") : NULL;
   if (!find) return;
-  // Of CUDA 11.4, where instantiating takes flags.
-  const int version = 11040;
+  // CUDA 11.4 is the first where instantiating takes flags, and 12.3 the first where edges have types.
+  const int version = 11040, version_of_edges = 12030;
   const struct {
     const char* name;
     void** function;
@@ -63,6 +67,8 @@ static void driver_load(void) {
       {"cuGraphCreate", (void**)&driver.graph_create},
       {"cuGraphDestroy", (void**)&driver.graph_destroy},
       {"cuGraphAddKernelNode", (void**)&driver.add_kernel},
+      {"cuFuncGetModule", (void**)&driver.get_module},
+      {"cuModuleGetGlobal", (void**)&driver.get_global},
       {"cuGraphInstantiateWithFlags", (void**)&driver.instantiate},
       {"cuGraphExecDestroy", (void**)&driver.exec_destroy},
       {"cuGraphLaunch", (void**)&driver.launch},
@@ -73,7 +79,37 @@ static void driver_load(void) {
     const bool found = find(functions[i].name, functions[i].function, version, 0) == CUDA_SUCCESS;
     if (!found || !*functions[i].function) return;
   }
+  if (find("cuGraphAddNode", (void**)&driver.add_node, version_of_edges, 0) != CUDA_SUCCESS) driver.add_node = NULL;
   has_driver = true;
+}
+
+// Returns whether a kernel waits by itself for the one before: its module says so, see kernels/cuda/cuda.h.
+static bool waits_by_itself(CUfunction function) {
+  CUmodule module = NULL;
+  size_t size = 0;
+  return driver.get_module(&module, function) == CUDA_SUCCESS &&
+         driver.get_global(NULL, &size, module, "overlapped_launches") == CUDA_SUCCESS;
+}
+
+// Adds a kernel that may begin before the one before has ended.
+static bool add_overlapped(const CUDA_KERNEL_NODE_PARAMS* params, CUgraphNode before) {
+  const CUgraphEdgeData edge = {
+      .from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+      .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC,
+  };
+  CUgraphNodeParams node = {
+      .type = CU_GRAPH_NODE_TYPE_KERNEL,
+      .kernel = {.func = params->func,
+                 .gridDimX = params->gridDimX,
+                 .gridDimY = params->gridDimY,
+                 .gridDimZ = params->gridDimZ,
+                 .blockDimX = params->blockDimX,
+                 .blockDimY = params->blockDimY,
+                 .blockDimZ = params->blockDimZ,
+                 .sharedMemBytes = params->sharedMemBytes,
+                 .kernelParams = params->kernelParams},
+  };
+  return driver.add_node(&notes.last, notes.graph, &before, &edge, 1, &node) == CUDA_SUCCESS;
 }
 
 // Adds a kernel to the graph, after the one before.
@@ -85,6 +121,7 @@ static bool add_kernel(const CUDA_KERNEL_NODE_PARAMS* params, CUstream stream) {
   }
   if (notes.stream != stream) return false;
   const CUgraphNode before = notes.last;
+  if (notes.count && driver.add_node && waits_by_itself(params->func) && add_overlapped(params, before)) return true;
   return driver.add_kernel(&notes.last, notes.graph, &before, notes.count ? 1 : 0, params) == CUDA_SUCCESS;
 }
 

@@ -169,6 +169,10 @@ shim_error_t* shim_device_create(shim_string_t driver, int64_t index, size_t thr
 size_t shim_device_threads(const shim_device_t* device);
 // Returns the bytes of the device's memory that were allocated so far, those that were freed again included.
 uint64_t shim_device_allocated(const shim_device_t* device);
+// Copies `length` bytes from one place of the device's memory to another, more and more often until that takes `least_ns`.
+// Returns how often the last time, and how long that took.
+shim_error_t* shim_device_time_copies(shim_device_t* device, size_t length, int64_t least_ns, uint64_t* out_count,
+                                      int64_t* out_ns);
 void shim_device_free(shim_device_t* device);
 
 // Loads a program and runs its initializers. `vmfb` and the parameters' data must outlive the module and every tensor

@@ -111,6 +111,15 @@ pub trait ModelRunner {
         Ok(None)
     }
 
+    /// Measures how many bytes per second a GPU reads and writes when it copies its own memory; `None` if there is no GPU, or no
+    /// memory left to copy.
+    ///
+    /// # Errors
+    /// The device fails.
+    fn copy_bandwidth(&self) -> Result<Option<f64>, Error> {
+        Ok(None)
+    }
+
     /// Returns the timeline on which the device is recorded; off if it is not.
     fn trace(&self) -> Trace {
         Trace::off()
@@ -148,6 +157,10 @@ impl<R: ModelRunner + ?Sized> ModelRunner for Box<R> {
 
     fn best(&mut self, selected: usize) -> Result<Option<BestTokens>, Error> {
         (**self).best(selected)
+    }
+
+    fn copy_bandwidth(&self) -> Result<Option<f64>, Error> {
+        (**self).copy_bandwidth()
     }
 
     fn trace(&self) -> Trace {

@@ -43,6 +43,7 @@ KERNEL cuda_argmax(const float *logits, int32_t *out, int length) {
   const index thread = thread_idx();
   const float *row = logits + block_idx() * length;
   best found = {0.0f, NOWHERE};
+  wait_for_previous_kernel();
   for (int i = (int)thread; i < length; i += AHEAD * THREADS) {
     float x[AHEAD];
     UNROLL for (int a = 0; a < AHEAD; ++a)

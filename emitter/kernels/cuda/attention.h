@@ -251,6 +251,8 @@ INLINE void attend_block(kv_slice cache, const decode_buffers *b,
   const int lane = (int)thread_idx() % WARP;
   const index s = at.sequence;
   const int32_t *pages = b->pages + s * n->table;
+  start_next_kernel();
+  wait_for_previous_kernel();
   // Most pages are among the table's first ones, which need not wait for positions.
   const int32_t position = (int32_t)load_4_if(b->positions + s, 1);
   const int32_t first_entries = (int32_t)load_4_if(pages + lane, lane < n->table);

@@ -25,6 +25,31 @@ INLINE index block_idx(void) { return __nvvm_read_ptx_sreg_ctaid_x(); }
 // Waits until all threads of the block are here.
 INLINE void syncthreads(void) { __syncthreads(); }
 
+// From sm_90 on, a kernel may begin before the one ahead of it has ended. Then every
+// thread has to wait before it reads what any kernel of the step writes, before it
+// writes, and before it ends.
+#if defined(OVERLAPPED_LAUNCHES)
+
+// Says to whoever launches the kernel that it waits.
+const int overlapped_launches = 1;
+
+// Lets the next kernel begin as soon as all blocks of this one have.
+INLINE void start_next_kernel(void) {
+  __asm__ volatile("griddepcontrol.launch_dependents;");
+}
+
+// Waits until the kernels ahead have ended and what they wrote can be read.
+INLINE void wait_for_previous_kernel(void) {
+  __asm__ volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+#else
+
+INLINE void start_next_kernel(void) {}
+INLINE void wait_for_previous_kernel(void) {}
+
+#endif
+
 // Returns x of the lane whose number differs in the bits of `mask`. All lanes of
 // the warp must call it.
 INLINE uint32_t shuffle_xor_u32(uint32_t x, int mask) {

@@ -15,6 +15,8 @@ INLINE void embed(weight_type type, const int32_t *tokens, const void *table,
                   uint32_t scale) {
   const index row = block_idx();
   const int size = inputs_in_16_bytes(type);
+  start_next_kernel();
+  wait_for_previous_kernel();
   const index token = max_int(0, min_int(tokens[row], vocab - 1));
   const uint4_t *from = (const uint4_t *)table + token * (width / size);
   for (int i = (int)thread_idx(); i < width / size; i += EMBED_THREADS) {

@@ -68,20 +68,6 @@ INLINE uint4_t load_8_bytes(const void *p, int valid) {
 DEFINE_LOAD(load_4_bytes, "ld.global.nc.b32")
 DEFINE_LOAD(load_2_bytes, "ld.global.nc.u16")
 
-// Waits for the results of the kernel before, where launches overlap. From sm_90 on.
-INLINE void wait_for_previous_kernel(void) {
-#if defined(OVERLAPPED_LAUNCHES)
-  __asm__ volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-// Lets the next kernel start as soon as blocks of this one end.
-INLINE void start_next_kernel(void) {
-#if defined(OVERLAPPED_LAUNCHES)
-  __asm__ volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-
 #else
 #include "emulated/stream.h"
 #endif

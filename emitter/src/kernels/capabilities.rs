@@ -24,7 +24,7 @@ impl Isa {
         match self {
             Self::X86_64V3 => 2,
             Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx | Self::Aarch64 => 4,
-            Self::Sm80 => 1,
+            Self::Sm80 | Self::Sm90 => 1,
         }
     }
 
@@ -32,7 +32,7 @@ impl Isa {
     pub(crate) fn group_outputs(self) -> usize {
         match self {
             Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx => 16,
-            Self::X86_64V3 | Self::Aarch64 | Self::Sm80 => 8,
+            Self::X86_64V3 | Self::Aarch64 | Self::Sm80 | Self::Sm90 => 8,
         }
     }
 
@@ -40,9 +40,12 @@ impl Isa {
     pub(crate) fn q8_activation(self) -> Dtype {
         match self {
             Self::X86_64V3 => Dtype::I16,
-            Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx | Self::Aarch64 | Self::Sm80 => {
-                Dtype::I8
-            }
+            Self::X86_64V4Vnni
+            | Self::X86_64V4Bf16
+            | Self::X86_64V4Amx
+            | Self::Aarch64
+            | Self::Sm80
+            | Self::Sm90 => Dtype::I8,
         }
     }
 

@@ -89,7 +89,7 @@ impl Chain {
 
     /// Returns the names of the objects that contain its functions.
     pub(super) fn object_names(&self) -> impl Iterator<Item = String> {
-        let own = self.links.first().map(|link| link.executable.isa.object_name(FILE));
+        let own = self.links.first().map(|link| link.executable.isa.object_name(FILE, FILE));
         own.into_iter().chain(self.links.iter().flat_map(|link| link.executable.object_names()))
     }
 

@@ -210,15 +210,10 @@ impl Executable {
         traffic
     }
 
-    /// Returns the name of the object with a function of a file. On a GPU each has its own.
-    fn object_name(&self, file: &str) -> String {
-        self.isa.object_name(if self.isa.is_gpu() { &self.function } else { file })
-    }
-
     /// Returns the names of the objects that contain its function and what that calls.
     pub(super) fn object_names(&self) -> Vec<String> {
         match &self.source {
-            Source::File(file) => vec![self.object_name(file)],
+            Source::File(file) => vec![self.isa.object_name(file, &self.function)],
             Source::Linked(objects) => objects.iter().map(|object| object.name.to_string()).collect(),
         }
     }
@@ -227,7 +222,7 @@ impl Executable {
     pub(crate) fn objects(&self) -> Vec<Object> {
         match &self.source {
             Source::File(file) => {
-                let expected = self.object_name(file);
+                let expected = self.isa.object_name(file, &self.function);
                 objects().filter(|object| object.name == expected).collect()
             }
             Source::Linked(objects) => objects.to_vec(),

@@ -15,17 +15,20 @@ pub enum Isa {
     Aarch64,
     /// PTX for NVIDIA GPUs from compute capability 8.0 on.
     Sm80,
+    /// PTX for NVIDIA GPUs from compute capability 9.0 on, where a kernel may begin before the one ahead of it has ended.
+    Sm90,
 }
 
 impl Isa {
     /// Every instruction set. Of those that a CPU supports, the last is the best.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::X86_64V3,
         Self::X86_64V4Vnni,
         Self::X86_64V4Bf16,
         Self::X86_64V4Amx,
         Self::Aarch64,
         Self::Sm80,
+        Self::Sm90,
     ];
 
     /// Returns the name, which is part of the names of objects.
@@ -38,6 +41,7 @@ impl Isa {
             Self::X86_64V4Amx => "x86_64_v4_amx",
             Self::Aarch64 => "aarch64",
             Self::Sm80 => "sm_80",
+            Self::Sm90 => "sm_90",
         }
     }
 
@@ -47,14 +51,14 @@ impl Isa {
         match self {
             Self::X86_64V3 | Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx => "x86_64",
             Self::Aarch64 => "aarch64",
-            Self::Sm80 => "nvptx64",
+            Self::Sm80 | Self::Sm90 => "nvptx64",
         }
     }
 
     /// Returns whether it is that of a GPU.
     #[must_use]
     pub const fn is_gpu(self) -> bool {
-        matches!(self, Self::Sm80)
+        matches!(self, Self::Sm80 | Self::Sm90)
     }
 
     /// Returns the CPU features that its code may use: a level, then features beyond the level. A GPU has none.
@@ -70,7 +74,7 @@ impl Isa {
                 &["x86-64-v4", "avx512vnni", "avx512bf16", "amx-tile", "amx-int8", "amx-bf16"]
             }
             Self::Aarch64 => &["armv8.2-a", "fullfp16", "dotprod"],
-            Self::Sm80 => &[],
+            Self::Sm80 | Self::Sm90 => &[],
         }
     }
 
@@ -78,9 +82,15 @@ impl Isa {
     #[must_use]
     pub fn clang_flags(self) -> Vec<String> {
         let Some((level, features)) = self.features().split_first() else {
-            // The version of PTX that iree-compile 3.13 writes, so that kernels ask for no newer driver.
-            let flags = ["-march=sm_80", "-Xclang", "-target-feature", "-Xclang", "+ptx76"];
-            return flags.map(str::to_owned).to_vec();
+            // The version of PTX that iree-compile 3.13 writes, so that kernels ask for no newer driver; for sm_90 the first that
+            // has it.
+            let (version, more) = match self {
+                Self::Sm90 => ("+ptx78", &["-DOVERLAPPED_LAUNCHES"][..]),
+                _ => ("+ptx76", &[][..]),
+            };
+            let arch = format!("-march={}", self.name());
+            let flags = [&arch, "-Xclang", "-target-feature", "-Xclang", version];
+            return flags.into_iter().chain(more.iter().copied()).map(str::to_owned).collect();
         };
         if self == Self::Aarch64 {
             // Clang's name for LLVM's `fullfp16` is `fp16`.
@@ -101,11 +111,14 @@ impl Isa {
     ///
     /// Most files gain nothing from the newest instructions, so that they share the object of an older set: only products
     /// use AMX, and only `matmul_bf16` multiplies bf16. `matmul_groups_*` read memory as suits the cores that have
-    /// bf16.
+    /// bf16. Of kernels for GPUs, those of a decode step overlap.
     #[must_use]
     pub fn object_isa(self, file: &str) -> Option<Self> {
         match (self, file) {
             (Self::Sm80, _) => Some(self),
+            (Self::Sm90, "argmax" | "embed" | "rotation" | "stage") => Some(self),
+            (Self::Sm90, file) if file.starts_with("attention_") || file.starts_with("matvec_") => Some(self),
+            (Self::Sm90, _) => Some(Self::Sm80),
             (Self::X86_64V4Bf16 | Self::X86_64V4Amx, "matmul_bf16") => Some(self),
             (_, "matmul_bf16") => None,
             (Self::X86_64V4Amx, "matmul_q8")
@@ -118,11 +131,11 @@ impl Isa {
         }
     }
 
-    /// Returns the name of the object that a module for this instruction set links for `<file>.c` of its folder; on a GPU, for
-    /// the function `file`.
+    /// Returns the name of the object that a module for this instruction set links for a function of `<file>.c` of its folder.
+    /// On a GPU each function has its own.
     #[must_use]
-    pub fn object_name(self, file: &str) -> String {
+    pub fn object_name(self, file: &str, function: &str) -> String {
         let isa = self.object_isa(file).unwrap_or(self).name();
-        if self.is_gpu() { format!("{file}-{isa}.ptx") } else { format!("{file}-{isa}.o") }
+        if self.is_gpu() { format!("{function}-{isa}.ptx") } else { format!("{file}-{isa}.o") }
     }
 }

@@ -15,5 +15,5 @@ mod ptx;
 mod types;
 
 pub use ffi::{Memory, client, cuGetProcAddress};
-pub use machine::{Dimensions, Launch};
+pub use machine::{Dimensions, Launch, Overlap, Written};
 pub use ptx::{Error, Module};

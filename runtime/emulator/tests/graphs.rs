@@ -70,12 +70,32 @@ fn kernels_wait_for_the_one_before_only_if_they_depend_on_it() {
         numbers.read().unwrap()[0]
     };
     assert_eq!(computed(true, None), 34);
-    // That they may begin early changes nothing here.
+    // Kernels that wait for those ahead may begin early.
     assert_eq!(computed(true, Some(1)), 34);
     assert_eq!(computed(true, Some(2)), 34);
     // Without dependencies the last one comes first: (2 + 4) * 10 + 1.
     assert_eq!(computed(false, None), 61);
     assert_eq!(computed(false, Some(1)), 61);
+}
+
+#[test]
+fn a_kernel_that_does_not_wait_may_not_begin_early() {
+    let program = program();
+    let [add, at_once] = ["add", "add_at_once"].map(|name| program.kernel(name).unwrap());
+    let launched = |is_early: bool| {
+        let numbers = Numbers::new(&[2]).unwrap();
+        let parameters = [numbers.place(), 3];
+        let mut graph = Graph::new().unwrap();
+        let first = graph.add(add, &parameters, &[]).unwrap();
+        if is_early {
+            graph.add_early(at_once, &parameters, &[first], 1).unwrap();
+        } else {
+            graph.add(at_once, &parameters, &[first]).unwrap();
+        }
+        graph.instantiate().unwrap().launch().map(|()| numbers.read().unwrap())
+    };
+    assert_eq!(launched(false), Ok(vec![8]));
+    assert_eq!(launched(true), Err(LAUNCH_FAILED));
 }
 
 #[test]

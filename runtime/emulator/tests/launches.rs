@@ -2,8 +2,11 @@
 
 mod kernel;
 
-use kernel::{module, run, text};
-use mlxcel_cuda_emulator::{Dimensions, Launch, Memory, Module};
+use kernel::{module, run, run_in_place, text};
+use mlxcel_cuda_emulator::{Dimensions, Launch, Memory, Module, Overlap, Written};
+
+/// Threads of kernels that may overlap.
+const THREADS: u32 = 32;
 
 #[test]
 fn threads_take_their_own_way_and_meet_again() {
@@ -106,7 +109,62 @@ fn what_is_not_known_is_refused() {
         block: Dimensions([1, 1, 1]),
         shared: 0,
         parameters: vec![],
+        overlap: None,
     };
     let error = launch.run(&module("ret;"), &Memory::new()).unwrap_err();
     assert_eq!(error.to_string(), "none: found no such kernel, expected one of the module");
+}
+
+/// Runs a kernel after one that writes the first of two numbers of each thread; says what is wrong if it begins early. It must be
+/// right where it does not.
+fn after_another(body: &str) -> Result<Vec<u32>, String> {
+    let run = |begins_early: bool| {
+        let mut numbers: Vec<u32> = (0..2 * THREADS).collect();
+        let written = Written::default();
+        let first = module("mul.lo.s32 %r2, %r1, 100;\nst.global.b32 [%rd3], %r2;\nret;");
+        let overlap = Overlap { written: &written, begins_early: false };
+        run_in_place(&first, THREADS, &mut numbers, Some(overlap))?;
+        let overlap = Overlap { written: &written, begins_early };
+        run_in_place(&module(body), THREADS, &mut numbers, Some(overlap)).map(|()| numbers)
+    };
+    run(false)?;
+    run(true)
+}
+
+#[test]
+fn what_nobody_writes_is_read_early() {
+    // The weight is read before the wait, and what the kernel ahead wrote after it.
+    let found = after_another(
+        "ld.global.nc.b32 %r2, [%rd3+128];\ngriddepcontrol.launch_dependents;\ngriddepcontrol.wait;\n\
+         ld.global.b32 %r3, [%rd3];\nadd.s32 %r4, %r2, %r3;\nst.global.b32 [%rd3+128], %r4;\nret;",
+    );
+    let sums = (0..THREADS).map(|n| THREADS + n + 100 * n);
+    assert_eq!(found.unwrap()[THREADS as usize..], sums.collect::<Vec<_>>());
+}
+
+#[test]
+fn what_comes_too_early_is_an_error_with_its_place() {
+    let wrong = |body: &str| after_another(body).unwrap_err();
+    assert_eq!(
+        wrong("ld.global.b32 %r2, [%rd3];\ngriddepcontrol.wait;\nret;"),
+        "k block [0, 0, 0]: ld.global.b32 %r2, [%rd3]: found a load of what a kernel ahead writes, expected \
+         griddepcontrol.wait before it"
+    );
+    assert_eq!(
+        wrong("griddepcontrol.wait;\nld.global.nc.b32 %r2, [%rd3];\nret;"),
+        "k block [0, 0, 0]: ld.global.nc.b32 %r2, [%rd3]: found a load of what a kernel ahead writes, expected a \
+         load without .nc"
+    );
+    // What it writes, a kernel ahead may still read.
+    assert_eq!(
+        wrong("st.global.b32 [%rd3+128], %r1;\ngriddepcontrol.wait;\nret;"),
+        "k block [0, 0, 0]: st.global.b32 [%rd3+128], %r1: found a store before griddepcontrol.wait, expected it \
+         after that"
+    );
+    assert!(wrong("atom.global.add.u32 %r2, [%rd3+128], 1;\ngriddepcontrol.wait;\nret;").contains("a store"));
+    // One thread does not wait.
+    assert_eq!(
+        wrong("setp.eq.b32 %p1, %r1, 7;\n@%p1 bra $L;\ngriddepcontrol.wait;\n$L:\nret;"),
+        "k block [0, 0, 0]: ret: found a thread that ends, expected griddepcontrol.wait before"
+    );
 }

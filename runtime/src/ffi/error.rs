@@ -15,6 +15,11 @@ impl Error {
     pub(super) fn invalid(message: String) -> Self {
         Self { status: "invalid argument".into(), message }
     }
+
+    /// Returns whether there was not enough memory.
+    pub(crate) fn is_of_memory(&self) -> bool {
+        self.status == "resource exhausted"
+    }
 }
 
 /// Turns an error of the shim into a result, and frees it.

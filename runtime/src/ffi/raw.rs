@@ -169,6 +169,13 @@ unsafe extern "C" {
     ) -> *mut Error;
     pub(super) fn shim_device_threads(device: *const Device) -> usize;
     pub(super) fn shim_device_allocated(device: *const Device) -> u64;
+    pub(super) fn shim_device_time_copies(
+        device: *mut Device,
+        length: usize,
+        least_ns: i64,
+        count: *mut u64,
+        ns: *mut i64,
+    ) -> *mut Error;
     pub(super) fn shim_device_free(device: *mut Device);
     pub(super) fn shim_module_load(
         device: *mut Device,

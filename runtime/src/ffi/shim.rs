@@ -10,6 +10,7 @@ use std::{
     fmt,
     ptr::{self, NonNull},
     rc::Rc,
+    time::Duration,
 };
 
 use memmap2::Mmap;
@@ -94,6 +95,18 @@ impl Device {
     pub(crate) fn allocated(&self) -> u64 {
         // SAFETY: the handle is alive as long as `self`.
         unsafe { raw::shim_device_allocated(self.0.0.as_ptr()) }
+    }
+
+    /// Copies bytes from one place of its memory to another until that takes at least `least`. Returns the bytes that were copied,
+    /// and the time.
+    pub(crate) fn time_copies(&self, bytes: usize, least: Duration) -> Result<(u64, Duration), Error> {
+        let (mut count, mut ns) = (0, 0);
+        let least = i64::try_from(least.as_nanos()).unwrap_or(i64::MAX);
+        // SAFETY: the device is alive, and there are places for the results.
+        check(unsafe {
+            raw::shim_device_time_copies(self.raw(), bytes, least, &raw mut count, &raw mut ns)
+        })?;
+        Ok((count * bytes as u64, Duration::from_nanos(ns.unsigned_abs())))
     }
 
     /// Starts recording what the device does. Returns whether it tells of its dispatches.

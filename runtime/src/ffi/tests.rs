@@ -7,6 +7,7 @@ use std::{
     process::Command,
     rc::Rc,
     sync::Mutex,
+    time::Duration,
 };
 
 use memmap2::Mmap;
@@ -216,6 +217,21 @@ fn missing_devices_are_errors() {
         assert!(error("cuda", None, None).starts_with("unavailable: CUDA driver library"));
     }
     assert_eq!(devices("local-sync").unwrap().len(), 1);
+}
+
+#[test]
+fn copies_are_timed_until_they_take_long_enough() {
+    let (bytes, least) = (1 << 20, Duration::from_millis(5));
+    for device in ["local-sync", "vulkan"] {
+        let opened = Device::create(device, None, None, &Trace::off()).unwrap();
+        let (copied, time) = opened.time_copies(bytes, least).unwrap();
+        assert!(time >= least, "{device}: {time:?}");
+        // Four times as many each time, from one on.
+        let times = copied / bytes as u64;
+        assert!(times.is_power_of_two() && times.ilog2().is_multiple_of(2), "{device}: {times}");
+    }
+    let device = Device::create("local-sync", None, None, &Trace::off()).unwrap();
+    assert!(device.time_copies(1 << 60, least).unwrap_err().is_of_memory());
 }
 
 #[test]

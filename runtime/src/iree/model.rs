@@ -1,5 +1,7 @@
 //! A model on IREE, whose calls follow the manifest and whose results stay on the device.
 
+use std::time::Duration;
+
 use mlxcel_artifacts::{
     Bundle, Driver,
     entry::{Pool, ResultKind},
@@ -22,6 +24,11 @@ use crate::{
     weights::Weights,
 };
 
+/// Bytes that [`ModelRunner::copy_bandwidth`] copies at a time: more than caches hold, and little beside a GPU's memory.
+const COPIED_BYTES: usize = 256 << 20;
+/// How long it copies at least, so that starting and waiting do not count.
+const COPIED_TIME: Duration = Duration::from_millis(20);
+
 /// A model on IREE: a module with its cache.
 pub(super) struct IreeModel {
     limits: ModelLimits,
@@ -32,6 +39,7 @@ pub(super) struct IreeModel {
     cache: Cache,
     last: Option<Last>,
     device: Device,
+    is_gpu: bool,
 }
 
 /// The results of the last step that are on the device.
@@ -75,7 +83,7 @@ impl IreeModel {
         let zeros = limits.steps.iter().any(|size| size.uniform && !size.in_place);
         let _span = options.trace.span("reserve the cache");
         let cache = Cache::reserve(&module, &serving.pools, &pages, zeros)?;
-        Ok(Self { limits, info, entries, bests, cache, last: None, device })
+        Ok(Self { limits, info, entries, bests, cache, last: None, device, is_gpu: !is_local })
     }
 }
 
@@ -133,6 +141,18 @@ impl ModelRunner for IreeModel {
             }
         };
         Ok(rows.get(selected).cloned())
+    }
+
+    fn copy_bandwidth(&self) -> Result<Option<f64>, Error> {
+        if !self.is_gpu {
+            return Ok(None);
+        }
+        match self.device.time_copies(COPIED_BYTES, COPIED_TIME) {
+            // Each byte is read and written.
+            Ok((bytes, time)) => Ok(Some(2.0 * bytes as f64 / time.as_secs_f64())),
+            Err(error) if error.is_of_memory() => Ok(None),
+            Err(error) => Err(Error::iree(|| "copy memory".into())(error)),
+        }
     }
 
     fn trace(&self) -> Trace {

@@ -38,8 +38,8 @@ pub struct BenchCase {
 pub struct BenchSample {
     /// Tokens per second.
     pub tok_s: f64,
-    /// Bytes per second of the read of memory just before, if there was one.
-    pub read_bytes_s: Option<f64>,
+    /// Bytes per second of the read of memory just before, or of a GPU's copy, if there was one.
+    pub memory_bytes_s: Option<f64>,
 }
 
 /// Mean and sample standard deviation, with the divisor n - 1 as in llama-bench.
@@ -66,7 +66,8 @@ impl BenchCase {
         self.depth as f64 + self.tokens() as f64 / 2.0
     }
 
-    /// Runs the work once to warm up, then `repetitions` times. Measures `read` before decode steps, if there is one.
+    /// Runs the work once to warm up, then `repetitions` times. Before decode steps, measures `read` if there is one, or how fast
+    /// a GPU copies its memory.
     ///
     /// # Errors
     /// The sequence does not fit the context, the device fails, or `cancel` is set.
@@ -78,13 +79,16 @@ impl BenchCase {
         cancel: &Cancel,
     ) -> Result<Vec<BenchSample>, Error> {
         self.check(engine)?;
-        let read = read.filter(|_| matches!(self.work, BenchWork::Decode(_)));
         let mut samples = Vec::with_capacity(repetitions);
         for repetition in 0..=repetitions {
-            let read_bytes_s = read.map(ReadBandwidth::bytes_per_second);
+            let memory_bytes_s = match (self.work, read) {
+                (BenchWork::Prompt(_), _) => None,
+                (BenchWork::Decode(_), Some(read)) => Some(read.bytes_per_second()),
+                (BenchWork::Decode(_), None) => engine.runner().copy_bandwidth()?,
+            };
             let took = self.once(engine, repetition, cancel, &mut |_| Ok(()))?;
             if repetition > 0 {
-                samples.push(BenchSample { tok_s: took.tok_s(), read_bytes_s });
+                samples.push(BenchSample { tok_s: took.tok_s(), memory_bytes_s });
             }
         }
         Ok(samples)
@@ -285,7 +289,7 @@ mod tests {
         let before = engine.runner().calls().len();
         let samples = case.run(engine, repetitions, None, &Cancel::new()).unwrap();
         assert_eq!(samples.len(), repetitions);
-        assert!(samples.iter().all(|sample| sample.tok_s > 0.0 && sample.read_bytes_s.is_none()));
+        assert!(samples.iter().all(|sample| sample.tok_s > 0.0 && sample.memory_bytes_s.is_none()));
         engine.runner().calls()[before..].iter().map(|&(_, rows)| rows).collect()
     }
 

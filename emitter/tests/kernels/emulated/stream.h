@@ -3,8 +3,6 @@
 #define TESTS_EMULATED_STREAM_H
 
 INLINE index grid_dim(void) { return gpu.blocks; }
-INLINE void wait_for_previous_kernel(void) {}
-INLINE void start_next_kernel(void) {}
 
 INLINE uint4_t load_stream(const void *p, int valid) {
   return valid ? *(const uint4_t *)p : (uint4_t){0};

@@ -95,7 +95,7 @@ unsafe extern "C" fn uuid(uuid: *mut [u8; 16], _device: c_int) -> c_int {
     unsafe { give(uuid, *b"mlxcel emulator\0") }
 }
 
-/// Numbers of `CUdevice_attribute`, with those of a small GPU of compute capability 8.0.
+/// Numbers of `CUdevice_attribute`, with those of a small GPU of compute capability 9.0.
 unsafe extern "C" fn attribute(value: *mut c_int, attribute: c_int, _device: c_int) -> c_int {
     let found = match attribute {
         // Threads of a block, in all and by dimension.
@@ -111,7 +111,7 @@ unsafe extern "C" fn attribute(value: *mut c_int, attribute: c_int, _device: c_i
         // Multiprocessors.
         16 => 2,
         // Compute capability.
-        75 => 8,
+        75 => 9,
         76 => 0,
         // Shared memory of a multiprocessor, and of a block that asks for it.
         81 => 164 << 10,

@@ -10,6 +10,7 @@ use super::{
     counts,
     modules::{Call, Prepared},
 };
+use crate::machine::{Overlap, Written};
 
 /// The version of CUDA since which `cuGraphAddNode` takes the kinds of dependencies.
 const WITH_EDGES: c_int = 12030;
@@ -36,9 +37,17 @@ pub(super) fn function(name: &str, version: c_int) -> Option<*const c_void> {
     })
 }
 
+/// A kernel of a graph, as it is launched.
+#[derive(Clone)]
+struct Step {
+    kernel: Prepared,
+    /// Whether it may begin before those that it depends on have ended.
+    begins_early: bool,
+}
+
 /// A kernel of a graph.
 struct Node {
-    kernel: Prepared,
+    step: Step,
     /// The indexes of those that it depends on, which were added before it.
     dependencies: Vec<usize>,
 }
@@ -52,33 +61,33 @@ struct Graph {
 
 impl Graph {
     /// Adds a kernel after others; returns its handle, unless one of those is not of this graph.
-    fn add(&mut self, kernel: Prepared, dependencies: &[*const Node]) -> Option<*const Node> {
+    fn add(&mut self, step: Step, dependencies: &[*const Node]) -> Option<*const Node> {
         let index =
             |&handle: &*const Node| self.nodes.iter().rposition(|node| ptr::eq(&raw const **node, handle));
         let dependencies = dependencies.iter().map(index).collect::<Option<_>>()?;
-        self.nodes.push(Box::new(Node { kernel, dependencies }));
+        self.nodes.push(Box::new(Node { step, dependencies }));
         self.nodes.last().map(|node| &raw const **node)
     }
 
     /// Returns the kernels in an order that their dependencies allow.
     ///
     /// Of those that may be next it is the one that was added last, so that a dependency which is missing changes results.
-    fn ordered(&self) -> Vec<Prepared> {
+    fn ordered(&self) -> Vec<Step> {
         let mut is_done = vec![false; self.nodes.len()];
-        let mut kernels = Vec::with_capacity(self.nodes.len());
+        let mut steps = Vec::with_capacity(self.nodes.len());
         let is_next = |is_done: &[bool], index: usize| {
             !is_done[index] && self.nodes[index].dependencies.iter().all(|&before| is_done[before])
         };
         while let Some(next) = (0..self.nodes.len()).rev().find(|&index| is_next(&is_done, index)) {
             is_done[next] = true;
-            kernels.push(self.nodes[next].kernel.clone());
+            steps.push(self.nodes[next].step.clone());
         }
-        kernels
+        steps
     }
 }
 
 /// A graph that can be launched: it keeps nothing of the one that it was made of.
-struct Executable(Vec<Prepared>);
+struct Executable(Vec<Step>);
 
 /// How a kernel depends on another: `CUgraphEdgeData`.
 #[repr(C)]
@@ -90,10 +99,15 @@ pub(super) struct Edge {
 }
 
 impl Edge {
-    /// Returns whether kernels can depend on each other so. Other ports than 0 allow a kernel to begin early, which none does here.
+    /// Returns whether kernels can depend on each other so.
     fn is_known(&self) -> bool {
         let is_kind = matches!((self.from_port, self.kind), (0, 0) | (EARLY | LAUNCH_ORDER, PROGRAMMATIC));
         is_kind && self.to_port == 0 && self.reserved == [0; 5]
+    }
+
+    /// Returns whether it lets a kernel begin before the other has ended.
+    fn begins_early(&self) -> bool {
+        self.from_port != 0
     }
 }
 
@@ -142,6 +156,22 @@ unsafe extern "C" fn add_kernel(
     count: usize,
     kernel: *const Call,
 ) -> c_int {
+    // SAFETY: as the caller's.
+    unsafe { add_step(handle, graph, dependencies, count, kernel, false) }
+}
+
+/// Adds a kernel, which may begin early or not.
+///
+/// # Safety
+/// That of `cuGraphAddKernelNode`.
+unsafe fn add_step(
+    handle: *mut *const Node,
+    graph: *mut Graph,
+    dependencies: *const *const Node,
+    count: usize,
+    kernel: *const Call,
+    begins_early: bool,
+) -> c_int {
     // SAFETY: the caller gives a handle of `create`, as many dependencies as it says, and a kernel, or null.
     let given = unsafe { (graph.as_mut(), elements(dependencies, count), kernel.as_ref()) };
     let (Some(graph), Some(dependencies), Some(kernel)) = given else { return INVALID_VALUE };
@@ -150,7 +180,7 @@ unsafe extern "C" fn add_kernel(
         Ok(kernel) => kernel,
         Err(code) => return code,
     };
-    let Some(added) = graph.add(kernel, dependencies) else { return INVALID_VALUE };
+    let Some(added) = graph.add(Step { kernel, begins_early }, dependencies) else { return INVALID_VALUE };
     // SAFETY: the caller gives a place for a handle.
     unsafe { give(handle, added) }
 }
@@ -176,7 +206,7 @@ unsafe extern "C" fn add(
         return NOT_SUPPORTED;
     }
     // SAFETY: as the caller's.
-    unsafe { add_kernel(handle, graph, dependencies, count, kernel) }
+    unsafe { add_step(handle, graph, dependencies, count, kernel, edges.iter().any(Edge::begins_early)) }
 }
 
 unsafe extern "C" fn instantiate(handle: *mut *mut Executable, graph: *const Graph, flags: u64) -> c_int {
@@ -202,9 +232,12 @@ unsafe extern "C" fn launch(executable: *const Executable, _stream: *mut c_void)
     // SAFETY: the caller gives a handle of `instantiate`, or null.
     let Some(executable) = (unsafe { executable.as_ref() }) else { return INVALID_VALUE };
     counts::note("cuGraphLaunch");
-    for kernel in &executable.0 {
+    let written = Written::default();
+    let may_overlap = executable.0.iter().any(|step| step.begins_early);
+    for Step { kernel, begins_early } in &executable.0 {
+        let overlap = may_overlap.then_some(Overlap { written: &written, begins_early: *begins_early });
         // SAFETY: the modules of a graph's kernels stay loaded as long as it is used.
-        let code = unsafe { kernel.run("kernel") };
+        let code = unsafe { kernel.run(if *begins_early { "early kernel" } else { "kernel" }, overlap) };
         if code != SUCCESS {
             return code;
         }

@@ -11,7 +11,7 @@ use super::{
     counts,
 };
 use crate::{
-    machine::{Dimensions, Launch},
+    machine::{Dimensions, Launch, Overlap},
     ptx::Module,
 };
 
@@ -22,6 +22,7 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
         "cuModuleUnload" => unload as *const c_void,
         "cuModuleGetFunction" => kernel as *const c_void,
         "cuModuleGetGlobal" => global as *const c_void,
+        "cuFuncGetModule" => module_of as *const c_void,
         "cuFuncSetAttribute" => nothing as *const c_void,
         "cuLaunchKernel" => launch as *const c_void,
         _ => return None,
@@ -108,6 +109,13 @@ unsafe extern "C" fn kernel(
     unsafe { give(handle, std::ptr::from_ref(found)) }
 }
 
+unsafe extern "C" fn module_of(handle: *mut *const Loaded, function: *const Function) -> c_int {
+    // SAFETY: the caller gives a handle of `kernel`, or null.
+    let Some(function) = (unsafe { function.as_ref() }) else { return INVALID_VALUE };
+    // SAFETY: the caller gives a place for a handle.
+    unsafe { give(handle, function.module) }
+}
+
 unsafe extern "C" fn global(
     place: *mut u64,
     bytes: *mut usize,
@@ -187,11 +195,11 @@ pub(super) unsafe fn sizes<'m>(function: *const Function) -> Option<impl Iterato
 }
 
 impl Prepared {
-    /// Runs the kernel to its end. `call` is what it is noted as.
+    /// Runs the kernel to its end. `call` is what it is noted as, and `overlap` says which others may run at the same time.
     ///
     /// # Safety
     /// Its module is loaded.
-    pub(super) unsafe fn run(&self, call: &str) -> c_int {
+    pub(super) unsafe fn run(&self, call: &str, overlap: Option<Overlap<'_>>) -> c_int {
         // SAFETY: the caller says so.
         let (name, module) = unsafe { (&(*self.function).name, &(*(*self.function).module).module) };
         counts::note(format_args!("{call} {name}"));
@@ -201,6 +209,7 @@ impl Prepared {
             block: self.block,
             shared: self.shared,
             parameters: self.parameters.clone(),
+            overlap,
         };
         match launch.run(module, &MEMORY) {
             Ok(()) => SUCCESS,
@@ -228,5 +237,5 @@ unsafe extern "C" fn launch(
     let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
     let call = Call { function, grid, block, shared, parameters, extra };
     // SAFETY: the caller gives a handle of `kernel`, whose module is loaded, and a pointer to each parameter.
-    unsafe { call.prepare().map_or_else(|code| code, |kernel| kernel.run("cuLaunchKernel")) }
+    unsafe { call.prepare().map_or_else(|code| code, |kernel| kernel.run("cuLaunchKernel", None)) }
 }

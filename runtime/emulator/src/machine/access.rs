@@ -1,6 +1,10 @@
 //! What lanes read and write in memory.
 
-use super::{block::Block, dimensions::LANES, warp::Warp};
+use super::{
+    block::{Block, resolved},
+    dimensions::LANES,
+    warp::Warp,
+};
 use crate::{
     ptx::{Address, Work},
     types::{DYNAMIC_SHARED, Space, Type},
@@ -38,16 +42,23 @@ impl Warp {
 
     /// Loads, stores, replaces or copies what a lane has at an address.
     pub(super) fn access(&mut self, block: &mut Block<'_>, work: &Work, lane: usize) -> Result<(), String> {
-        let thread = self.number * LANES + lane;
+        let thread = self.thread(lane);
         let checked = |is_there: bool, space: Space, place: u64, bytes: usize| {
             if place & (bytes.next_power_of_two() as u64 - 1) != 0 {
                 return Err(format!("found the address {place:#x}, expected a multiple of {bytes}"));
             }
             if is_there { Ok(()) } else { Err(outside(space, place, bytes)) }
         };
+        let in_global = |space: Space, place: u64| {
+            let (space, place) = resolved(space, place);
+            (space == Space::Global).then_some(place)
+        };
         match work {
-            Work::Load { space, ty, into, from } => {
+            Work::Load { space, ty, into, from, unchanging } => {
                 let (place, size) = (self.place(*from, lane), ty.bytes());
+                if let Some(place) = in_global(*space, place) {
+                    block.waiting.check_load(thread, place, size * into.len(), *unchanging)?;
+                }
                 let mut bytes = [0; 32];
                 let bytes = &mut bytes[..size * into.len()];
                 checked(block.read(thread, *space, place, bytes), *space, place, bytes.len())?;
@@ -63,10 +74,16 @@ impl Warp {
                 for (operand, bytes) in from.iter().zip(bytes.chunks_mut(size)) {
                     bytes.copy_from_slice(&self.value(block, *operand, lane).to_le_bytes()[..size]);
                 }
+                if let Some(place) = in_global(*space, place) {
+                    block.waiting.store(thread, place, bytes.len())?;
+                }
                 checked(block.write(thread, *space, place, bytes), *space, place, bytes.len())?;
             }
             Work::Atomic { space, ty, function, old, at, operands } => {
                 let (place, size) = (self.place(*at, lane), ty.bytes());
+                if let Some(place) = in_global(*space, place) {
+                    block.waiting.store(thread, place, size)?;
+                }
                 let mut bytes = [0; 8];
                 let bytes = &mut bytes[..size];
                 checked(block.read(thread, *space, place, bytes), *space, place, size)?;
@@ -82,6 +99,7 @@ impl Warp {
                 let count =
                     valid.map_or(*bytes, |valid| self.value(block, valid, lane) as u32 as usize).min(*bytes);
                 let (place, source) = (self.place(*into, lane), self.place(*from, lane));
+                block.waiting.check_load(thread, source, count, false)?;
                 let mut copied = [0; 16];
                 // Nothing is read of what has no bytes, wherever it is.
                 let is_there = count == 0 || block.read(thread, Space::Global, source, &mut copied[..count]);

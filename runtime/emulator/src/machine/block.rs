@@ -1,6 +1,9 @@
 //! A block: where it is, and the memory that its threads reach.
 
-use super::dimensions::{Dimensions, LANES};
+use super::{
+    dimensions::{Dimensions, LANES},
+    overlap::{Overlap, Waiting},
+};
 use crate::{
     ffi::Ranges,
     ptx::{Error, Kernel},
@@ -28,6 +31,7 @@ pub(super) struct Block<'b> {
     dynamic: Vec<u8>,
     /// Of all threads, one after the other.
     local: Vec<u8>,
+    pub(super) waiting: Waiting<'b>,
 }
 
 impl<'b> Block<'b> {
@@ -37,6 +41,7 @@ impl<'b> Block<'b> {
         dynamic: usize,
         parameters: &'b [u8],
         memory: &'b Ranges,
+        overlap: Option<Overlap<'b>>,
     ) -> Self {
         Self {
             kernel,
@@ -46,6 +51,7 @@ impl<'b> Block<'b> {
             shared: vec![UNWRITTEN; kernel.shared],
             dynamic: vec![UNWRITTEN; dynamic],
             local: vec![UNWRITTEN; kernel.local * place.block.count()],
+            waiting: Waiting::new(overlap, place.block.count()),
         }
     }
 
@@ -55,6 +61,7 @@ impl<'b> Block<'b> {
         for memory in [&mut self.shared, &mut self.dynamic, &mut self.local] {
             memory.fill(UNWRITTEN);
         }
+        self.waiting.begin();
     }
 
     pub(super) fn error(&self, problem: impl Into<String>) -> Error {
@@ -114,7 +121,7 @@ fn put(into: &mut [u8], at: u64, bytes: &[u8]) -> bool {
 }
 
 /// Returns the space that a generic address is in, and the address there.
-fn resolved(space: Space, address: u64) -> (Space, u64) {
+pub(super) fn resolved(space: Space, address: u64) -> (Space, u64) {
     match space {
         Space::Generic if address & LOCAL_WINDOW != 0 => (Space::Local, address - LOCAL_WINDOW),
         Space::Generic if address & SHARED_WINDOW != 0 => (Space::Shared, address - SHARED_WINDOW),

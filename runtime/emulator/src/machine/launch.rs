@@ -3,6 +3,7 @@
 use super::{
     block::{Block, Place},
     dimensions::{Dimensions, LANES},
+    overlap::Overlap,
     warp::{State, Warp},
 };
 use crate::{
@@ -26,6 +27,8 @@ pub struct Launch<'l> {
     pub shared: usize,
     /// The bytes of each parameter.
     pub parameters: Vec<Vec<u8>>,
+    /// The kernels that may run at the same time, if there are any.
+    pub overlap: Option<Overlap<'l>>,
 }
 
 impl Launch<'_> {
@@ -57,7 +60,7 @@ impl Launch<'_> {
         let memory = memory.ranges();
         let mut warps = warps(kernel, threads);
         let place = |number| Place { grid: self.grid, block: self.block, index: self.grid.index(number) };
-        let mut block = Block::new(kernel, place(0), self.shared, &parameters, &memory);
+        let mut block = Block::new(kernel, place(0), self.shared, &parameters, &memory, self.overlap);
         for number in 0..self.grid.count() {
             block.begin(place(number));
             run(&mut block, &mut warps)?;

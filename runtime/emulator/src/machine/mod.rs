@@ -6,7 +6,9 @@ mod copies;
 mod dimensions;
 mod launch;
 mod matrix;
+mod overlap;
 mod warp;
 
 pub use dimensions::Dimensions;
 pub use launch::Launch;
+pub use overlap::{Overlap, Written};

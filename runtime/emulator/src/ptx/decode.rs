@@ -47,6 +47,7 @@ fn work(words: &Words<'_>, scope: &Scope, targets: &HashMap<&str, usize>) -> Res
             )
         }
         "ret" | "exit" => Work::Return,
+        "griddepcontrol" if words.has("wait") => Work::AwaitKernels,
         "membar" | "fence" | "prefetch" | "nanosleep" | "griddepcontrol" => Work::Nothing,
         "bar" | "barrier" if words.has("warp") => Work::WarpBarrier(read(0)?),
         "bar" | "barrier" if words.has("sync") => Work::Barrier(Barrier {

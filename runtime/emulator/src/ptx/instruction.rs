@@ -100,6 +100,8 @@ pub(crate) enum Work {
         ty: Type,
         into: Vec<Option<Register>>,
         from: Address,
+        /// Whether nothing may write what is read as long as the kernel runs.
+        unchanging: bool,
     },
     Store {
         space: Space,
@@ -127,6 +129,8 @@ pub(crate) enum Work {
     EndCopies,
     /// Waits for a lane's copies but those of its last groups; for all without a number.
     AwaitCopies(Option<usize>),
+    /// Waits until the kernels ahead have ended.
+    AwaitKernels,
     Branch(usize),
     Return,
     Barrier(Barrier),
@@ -179,6 +183,7 @@ impl Work {
                 | Self::Copy { .. }
                 | Self::EndCopies
                 | Self::AwaitCopies(_)
+                | Self::AwaitKernels
         )
     }
 

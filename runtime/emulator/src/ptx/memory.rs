@@ -23,6 +23,7 @@ pub(super) fn decode(words: &Words<'_>, scope: &Scope) -> Result<Option<Work>, S
                 .map(|name| scope.result(name))
                 .collect::<Result<_, _>>()?,
             from: address(1)?,
+            unchanging: words.has("nc"),
         },
         "st" => Work::Store {
             space: words.space(),

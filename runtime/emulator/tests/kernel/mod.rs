@@ -1,7 +1,7 @@
 //! A kernel of one address in PTX.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
-use mlxcel_cuda_emulator::{Dimensions, Launch, Memory, Module};
+use mlxcel_cuda_emulator::{Dimensions, Launch, Memory, Module, Overlap};
 
 /// Returns a module of a kernel `k` of one address, with these registers and this body.
 pub(crate) fn module(body: &str) -> Module {
@@ -22,15 +22,25 @@ pub(crate) fn text(body: &str) -> String {
 /// Runs `k` on numbers with one block, and returns what has become of them, or the error.
 pub(crate) fn run(module: &Module, threads: u32, numbers: &[u32]) -> Result<Vec<u32>, String> {
     let mut numbers = numbers.to_vec();
-    let launched = Memory::lend(&mut numbers, |memory, place| {
+    run_in_place(module, threads, &mut numbers, None).map(|()| numbers)
+}
+
+/// Runs `k` on numbers with one block, beside other kernels.
+pub(crate) fn run_in_place(
+    module: &Module,
+    threads: u32,
+    numbers: &mut [u32],
+    overlap: Option<Overlap<'_>>,
+) -> Result<(), String> {
+    Memory::lend(numbers, |memory, place| {
         let launch = Launch {
             kernel: "k",
             grid: Dimensions([1, 1, 1]),
             block: Dimensions([threads, 1, 1]),
             shared: 0,
             parameters: vec![place.to_le_bytes().to_vec()],
+            overlap,
         };
         launch.run(module, memory).map_err(|error| error.to_string())
-    });
-    launched.map(|()| numbers)
+    })
 }

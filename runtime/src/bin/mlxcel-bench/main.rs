@@ -151,7 +151,7 @@ fn load_engine(options: &Options, bundle: &Bundle, sequences: usize) -> Result<E
     Ok(Engine::new(model, EngineSettings::default())?)
 }
 
-/// Prepares to measure the memory bandwidth of the CPU; `None` on a GPU, whose memory cannot be measured here.
+/// Prepares to measure the memory bandwidth of the CPU; `None` on a GPU, which measures its own.
 fn read_bandwidth(bundle: &Bundle, device: &DeviceInfo) -> Result<Option<ReadBandwidth>> {
     let target = bundle.manifest().targets.get(&device.target);
     let is_cpu = target.is_some_and(|target| target.driver == Driver::Local);

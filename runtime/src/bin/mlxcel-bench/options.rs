@@ -19,8 +19,9 @@ const WINDOW: usize = 512;
 /// Every test runs once to warm up, then -r times. The table has the mean and the standard deviation in tokens per
 /// second.
 ///
-/// For decode steps (tg) on a CPU, the table also has the share of the memory bandwidth. It compares the bytes of weights
-/// and cache that the steps read with a plain read of memory, by as many threads, just before each repetition.
+/// For decode steps (tg), the table also has the share of the memory bandwidth. It compares the bytes of weights and cache
+/// that the steps read with what is measured just before each repetition: on a CPU with a plain read of memory, by as many
+/// threads, and on a GPU with a copy of its own memory, whose bytes are read and written.
 #[derive(Debug, Parser)]
 #[command(name = "mlxcel-bench", version)]
 pub(crate) struct Options {

@@ -150,7 +150,7 @@ impl Row {
             return None;
         }
         let bytes = model.bytes_per_token(&self.case);
-        let share = |sample: &BenchSample| Some(sample.tok_s * bytes / sample.read_bytes_s?);
+        let share = |sample: &BenchSample| Some(sample.tok_s * bytes / sample.memory_bytes_s?);
         let shares: Option<Vec<_>> = self.samples.iter().map(share).collect();
         shares.map(|shares| Statistics::of_samples(&shares))
     }
@@ -228,7 +228,7 @@ impl<'a> Rows<'a> {
 /// Returns a result as a JSON object.
 fn row_json(model: &ModelInfo, row: &Row) -> Value {
     let Statistics { mean, deviation } = row.speed();
-    let reads: Option<Vec<_>> = row.samples.iter().map(|sample| sample.read_bytes_s).collect();
+    let reads: Option<Vec<_>> = row.samples.iter().map(|sample| sample.memory_bytes_s).collect();
     let steps = matches!(row.case.work, BenchWork::Decode(_));
     let mut object = model.json();
     let own = json!({
@@ -240,7 +240,7 @@ fn row_json(model: &ModelInfo, row: &Row) -> Value {
         "samples_tok_s": row.samples.iter().map(|sample| sample.tok_s).collect::<Vec<_>>(),
         "bytes_a_token": steps.then(|| model.bytes_per_token(&row.case)),
         "bandwidth_share": row.share(model).map(|share| share.mean),
-        "read_bytes_s": reads,
+        "memory_bytes_s": reads,
     });
     if let (Value::Object(fields), Value::Object(own)) = (&mut object, own) {
         fields.extend(own);

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Runs the bundles of this folder on the GPU, and compares the tokens with the expected ones.
+# Runs the bundles of this folder on the GPU, compares the tokens with the expected ones, and measures a model of full shape.
 #
 # Needs Linux with glibc 2.34, the GPU's driver, and 3 GB in $TMPDIR. Installs and builds nothing. The exit status is 0 if
-# every token is as expected, otherwise 1. MLXCEL_GPU_DEVICE names another device than cuda, to try it without a GPU.
+# every token is as expected, otherwise 1. To try it without a GPU, MLXCEL_GPU_DEVICE names another device than cuda, and
+# MLXCEL_GPU_FULL=no leaves out the model of full shape.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -11,11 +12,18 @@ device="${MLXCEL_GPU_DEVICE:-cuda}"
 seed=@SEED@
 prompt=@PROMPT@
 number=48
+# Enough to measure on a GPU, and to try on a CPU.
+sizes=(-p 512 -n 256 -r 5)
+[[ "$device" == cuda ]] || sizes=(-p 16 -n 2 -r 1)
 
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
 passed=0
 failed=0
+
+# Kernels of bundles called NAME-sm_90 overlap, which only newer GPUs can. Where nvidia-smi is missing, errors tell.
+capability="$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d . || true)"
+is_left_out() { [[ "$1" == *-sm_90 && ( "$device" != cuda || "${capability:-90}" -lt 90 ) ]]; }
 
 # generate DEVICE BUNDLE PROMPT NUMBER [ARGUMENT...]: writes JSON to $scratch/json, and errors to stderr
 generate() {
@@ -27,7 +35,6 @@ generate() {
 
 # Prints the generated ids. The quote excludes the key prompt_tokens; quotes inside a text are escaped.
 tokens() { grep -o '"tokens":\[[0-9,]*\]' "$scratch/json" | head -n 1 | tr -d '":[]a-z' || true; }
-number_of() { grep -o "\"$1\":[0-9.]*" "$scratch/json" | head -n 1 | cut -d: -f2 || true; }
 
 # compare NAME FOUND EXPECTED: prints the result and counts it
 compare() {
@@ -40,28 +47,50 @@ compare() {
   fi
 }
 
+# measured TEST NUMBER EXPONENT: prints a number of a test that mlxcel-bench measured, times a power of ten, or a dash
+measured() {
+  local found
+  found="$(tr -d ' \n' <"$scratch/bench" | grep -o "{[^{}]*\"test\":\"$1[^{}]*}" | grep -o "\"$2\":[0-9.]*" | cut -d: -f2 || true)"
+  if [[ -n "$found" ]]; then LC_ALL=C printf '%.0f' "${found}e$3"; else echo -; fi
+}
+
+# measure VARIANT STEPS: prints a row with the speeds of a variant, and the steps per second that were predicted
+measure() {
+  is_left_out "$1" && return
+  if ! ./mlxcel-bench "bundles/llama-3.2-1b-$1" --device "$device" --weights "$scratch/weights" "${sizes[@]}" -o json \
+    >"$scratch/bench" 2>"$scratch/stderr"; then
+    cat "$scratch/stderr" >&2
+    failed=$((failed + 1))
+    return
+  fi
+  printf '%-10s  %9s  %9s  %9s  %9s\n' "$1" "$(measured pp mean_tok_s 0)" "$(measured tg mean_tok_s 0)" \
+    "$(measured tg bandwidth_share 2)" "$2"
+}
+
 while read -r bundle ids expected; do
+  is_left_out "$bundle" && continue
   count="$(tr ',' '\n' <<<"$expected" | wc -l)"
   generate "$device" "$bundle" "$ids" "$count" || true
   compare "$bundle, $(tr ',' '\n' <<<"$ids" | wc -l) prompt tokens, $count generated" "$(tokens)" "$expected"
 done <cases.txt
 
-echo "making the weights of llama-3.2-1b from seed $seed"
-./random-weights --model llama-3.2-1b --seed "$seed" --out "$scratch/weights"
-generate local-task llama-3.2-1b-f32 "$prompt" "$number" --weights "$scratch/weights" || true
-expected="$(tokens)"
-generate "$device" llama-3.2-1b-f32 "$prompt" "$number" --weights "$scratch/weights" || true
-compare "llama-3.2-1b f32 on $device, against this machine's CPU" "$(tokens)" "${expected:-nothing on the CPU}"
-for precision in @FULL@; do
-  # The prompt fills the largest prefill bucket.
-  if generate "$device" "llama-3.2-1b-$precision" "$(seq -s, 1 256)" 128 --weights "$scratch/weights"; then
-    device_name="$(grep -o '"device":"[^"]*"' "$scratch/json" | cut -d'"' -f4)"
-    printf 'llama-3.2-1b %s on %s: prefill %s tok/s, decode %s tok/s, load %s ms\n' "$precision" "$device_name" \
-      "$(number_of prefill_tok_s)" "$(number_of decode_tok_s)" "$(number_of load_ms)"
-  else
-    failed=$((failed + 1))
-  fi
-done
+if [[ "${MLXCEL_GPU_FULL:-yes}" == yes ]]; then
+  echo "making the weights of llama-3.2-1b from seed $seed"
+  ./random-weights --model llama-3.2-1b --seed "$seed" --out "$scratch/weights"
+  generate local-task llama-3.2-1b-f32 "$prompt" "$number" --weights "$scratch/weights" || true
+  expected="$(tokens)"
+  for bundle in llama-3.2-1b-f32 llama-3.2-1b-f32-sm_90; do
+    is_left_out "$bundle" && continue
+    generate "$device" "$bundle" "$prompt" "$number" --weights "$scratch/weights" || true
+    compare "$bundle on $device, against this machine's CPU" "$(tokens)" "${expected:-nothing on the CPU}"
+  done
+  echo
+  # Tokens per second, and the percentage of a copy's bandwidth that steps reach.
+  echo "llama-3.2-1b on $(grep -o '"device":"[^"]*"' "$scratch/json" | cut -d'"' -f4 || true)"
+  printf '%-10s  %9s  %9s  %9s  %9s\n' variant prompts steps 'of copy' predicted
+  @FULL@
+  echo
+fi
 
 echo "$passed passed, $failed failed"
 [[ "$failed" == 0 ]]

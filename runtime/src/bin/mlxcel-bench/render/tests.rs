@@ -25,7 +25,7 @@ pub(crate) fn model() -> ModelInfo {
 
 fn tests() -> Vec<Row> {
     let samples =
-        |speeds: [f64; 2]| speeds.map(|tok_s| BenchSample { tok_s, read_bytes_s: Some(21_280.0) }).to_vec();
+        |speeds: [f64; 2]| speeds.map(|tok_s| BenchSample { tok_s, memory_bytes_s: Some(21_280.0) }).to_vec();
     vec![
         Row { case: BenchCase { work: BenchWork::Prompt(512), depth: 0 }, samples: samples([100.0, 104.0]) },
         Row { case: BenchCase { work: BenchWork::Decode(128), depth: 0 }, samples: samples([9.0, 11.0]) },
