@@ -2,7 +2,7 @@
 
 import re
 
-from .driver import World, announced, ask, chat_page, ended, send, settings, texts, written
+from .driver import World, announced, ask, chat_page, ended, received, send, settings, texts, written
 
 CODE = "Some code:\n\n```python\nprint('<b>')\n```\n\nand *more*."
 
@@ -226,9 +226,10 @@ def case_a_text_is_continued(world: World):
     page.wait_for_selector("#text-status .stats")
     page.get_by_role("button", name="Undo").click()
     assert page.input_value("#text") == text
-    with written(world, page, deltas=[{}] * 500, pace=0.01) as writer:
+    with written(world, page, deltas=[{}] * 4000, pace=0.01) as writer:
         page.press("#text", "Control+Enter")
         page.wait_for_selector("#stop", state="visible")
+        received(page, writer)
         page.keyboard.press("Escape")
         page.get_by_text("Stopped.").first.wait_for()
         assert writer.gone.wait(20), "the request still runs"

@@ -148,6 +148,15 @@ def announced(page: Page) -> list[str]:
     return page.locator("#announcer p").all_text_contents()
 
 
+def received(page: Page, writer):
+    """Waits until the writer has a request, which a page that stops before has not sent."""
+    for _ in range(1000):
+        if writer.bodies:
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError("found no request, expected one")
+
+
 @contextlib.contextmanager
 def written(world: World, page: Page, **script):
     """Has the writer answer in place of the model."""
