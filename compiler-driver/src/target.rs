@@ -6,7 +6,7 @@ use mlxcel_artifacts::{CacheType, Driver, Float, Machine, Quant, cpu_features};
 use mlxcel_emitter::{Isa, Numerics, Products};
 use mlxcel_models::nearest;
 use safetensors::Dtype;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::error::{Error, SUGGESTIONS};
 
@@ -39,9 +39,9 @@ pub struct Target {
     /// Set if the target cannot load 16-bit floats.
     #[serde(default)]
     floats_as_bits: bool,
-    /// The instruction set of its kernels, if it is an NVIDIA GPU.
-    #[serde(default)]
-    kernels: GpuKernels,
+    /// The instruction set of its kernels, if it is a GPU that has some.
+    #[serde(default, deserialize_with = "gpu_kernels")]
+    kernels: Option<Isa>,
 }
 
 /// Forms of [`Products`] that a target's file can name.
@@ -51,16 +51,6 @@ enum ProductsName {
     #[default]
     Native,
     Widened,
-}
-
-/// The kernels of an NVIDIA GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-enum GpuKernels {
-    #[default]
-    #[serde(rename = "sm_80")]
-    Sm80,
-    #[serde(rename = "sm_90")]
-    Sm90,
 }
 
 /// The CPU of a target.
@@ -171,11 +161,7 @@ impl Target {
             // Arranges operands in the tiles of matrix instructions. Packed weights need no rearranging.
             flags.push("--iree-opt-data-tiling".into());
         }
-        let gpu = (self.driver == Driver::Cuda).then_some(match self.kernels {
-            GpuKernels::Sm80 => Isa::Sm80,
-            GpuKernels::Sm90 => Isa::Sm90,
-        });
-        let numerics = Numerics { products, floats_as_bits: self.floats_as_bits, gpu };
+        let numerics = Numerics { products, floats_as_bits: self.floats_as_bits, gpu: self.kernels };
         ResolvedTarget { name: self.name.clone(), driver: self.driver, arch, cpu_features, flags, numerics }
     }
 
@@ -210,6 +196,14 @@ impl Target {
     pub(crate) fn check_quant(&self) -> Result<(), Error> {
         if self.floats_as_bits { Err(Error::TargetQuant { target: self.name.clone() }) } else { Ok(()) }
     }
+}
+
+/// Reads the name of an instruction set of GPUs.
+fn gpu_kernels<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Isa>, D::Error> {
+    let name = String::deserialize(from)?;
+    let found = Isa::ALL.into_iter().find(|isa| isa.is_gpu() && isa.name() == name);
+    let expected = "expected an instruction set of GPUs, such as sm_80";
+    found.map(Some).ok_or_else(|| D::Error::custom(format!("found the kernels `{name}`, {expected}")))
 }
 
 /// Returns the fastest form of products on a CPU with these features.

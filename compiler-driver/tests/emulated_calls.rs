@@ -37,20 +37,24 @@ fn steps(calls: &[String]) -> Vec<&[String]> {
     calls.chunk_by(|_, next| !is_start(next)).collect()
 }
 
+/// Returns how many lines of a step begin so.
+fn count(step: &[String], of: &str) -> usize {
+    step.iter().filter(|line| line.starts_with(of)).count()
+}
+
 #[test]
 fn a_decode_step_is_one_launch_and_one_wait() {
     let calls = calls("cuda", "63", "6");
     let steps = steps(&calls);
     assert_eq!(steps.len(), 6, "{calls:?}");
-    let kernels = |step: &[String], of: &str| step.iter().filter(|line| line.starts_with(of)).count();
     // The first two steps prepare what is replayed.
     for step in &steps[..2] {
-        assert_eq!(kernels(step, "cuLaunchKernel "), LAUNCHES, "{step:?}");
+        assert_eq!(count(step, "cuLaunchKernel "), LAUNCHES, "{step:?}");
         let others: Vec<_> = step.iter().filter(|line| !line.starts_with("cuLaunchKernel ")).collect();
         assert_eq!(others, ["cuEventSynchronize"], "{step:?}");
     }
     for step in &steps[2..] {
-        assert_eq!(kernels(step, "kernel "), LAUNCHES, "{step:?}");
+        assert_eq!(count(step, "kernel "), LAUNCHES, "{step:?}");
         let others: Vec<_> = step.iter().filter(|line| !line.starts_with("kernel ")).collect();
         assert_eq!(others, ["cuGraphLaunch", "cuStreamSynchronize"], "{step:?}");
     }
@@ -62,7 +66,7 @@ fn a_prompt_has_no_wait_but_the_last() {
     let calls = calls("cuda", &prompt.join(","), "2");
     let steps = steps(&calls);
     let waits = steps[0].iter().filter(|line| line.contains("Synchronize")).count();
-    let kernels = steps[0].iter().filter(|line| line.starts_with("cuLaunchKernel ")).count();
+    let kernels = count(steps[0], "cuLaunchKernel ");
     // What waits for the step's end gives its memory back.
     assert_eq!((waits, kernels > LAUNCHES), (1, true), "{:?}", steps[0]);
 }
@@ -73,7 +77,6 @@ fn from_sm_90_on_kernels_of_a_step_begin_before_those_ahead_have_ended() {
     let calls = calls("cuda-sm_90", "63", "4");
     let steps = steps(&calls);
     assert_eq!(steps.len(), 4, "{calls:?}");
-    let count = |step: &[String], of: &str| step.iter().filter(|line| line.starts_with(of)).count();
     for step in &steps[2..] {
         let found = ["cuGraphLaunch", "kernel cuda_", "early kernel cuda_"].map(|of| count(step, of));
         assert_eq!(found, [1, 1, LAUNCHES - 1], "{step:?}");

@@ -48,10 +48,7 @@ shim_error_t* shim_device_time_copies(shim_device_t* device, size_t length, int6
                                       int64_t* out_ns) {
   *out_count = 0;
   *out_ns = 0;
-  const iree_hal_buffer_params_t params = {
-      .type = IREE_HAL_MEMORY_TYPE_DEVICE_LOCAL,
-      .usage = IREE_HAL_BUFFER_USAGE_DEFAULT,
-  };
+  const iree_hal_buffer_params_t params = shim_device_memory();
   copies_t copies = {.device = device->device};
   iree_status_t status = shim_allocate_buffer(device, params, length, &copies.source);
   if (iree_status_is_ok(status)) status = shim_allocate_buffer(device, params, length, &copies.target);

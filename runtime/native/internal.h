@@ -68,6 +68,9 @@ static inline int64_t shim_recorded_now(const shim_device_t* device) {
 // Records that something happened from `start_ns` until now, if the device is recorded.
 void shim_record(shim_device_t* device, uint32_t kind, int64_t start_ns, uint64_t bytes);
 
+// Returns what buffers in a device's own memory are allocated with.
+iree_hal_buffer_params_t shim_device_memory(void);
+
 // Returns what buffers in the host's memory are allocated with, which the device reads and writes over the bus.
 iree_hal_buffer_params_t shim_host_memory(void);
 

@@ -52,6 +52,13 @@ static iree_status_t shim_fill_zeros(iree_hal_device_t* device, iree_hal_buffer_
   return status;
 }
 
+iree_hal_buffer_params_t shim_device_memory(void) {
+  return (iree_hal_buffer_params_t){
+      .type = IREE_HAL_MEMORY_TYPE_DEVICE_LOCAL,
+      .usage = IREE_HAL_BUFFER_USAGE_DEFAULT,
+  };
+}
+
 iree_hal_buffer_params_t shim_host_memory(void) {
   return (iree_hal_buffer_params_t){
       .type = IREE_HAL_MEMORY_TYPE_HOST_LOCAL | IREE_HAL_MEMORY_TYPE_DEVICE_VISIBLE,
@@ -65,11 +72,8 @@ shim_error_t* shim_tensor_create(shim_device_t* device, const shim_type_t* type,
   iree_hal_dim_t dims[MLXCEL_MAX_RANK];
   iree_device_size_t size = 0;
   iree_status_t status = shim_type_size(type, dims, &size);
-  iree_hal_buffer_params_t params = {
-      .type = IREE_HAL_MEMORY_TYPE_DEVICE_LOCAL,
-      .usage = IREE_HAL_BUFFER_USAGE_DEFAULT,
-  };
-  if (memory == MLXCEL_MEMORY_HOST) params = shim_host_memory();
+  const iree_hal_buffer_params_t params =
+      memory == MLXCEL_MEMORY_HOST ? shim_host_memory() : shim_device_memory();
   iree_hal_buffer_t* buffer = NULL;
   if (iree_status_is_ok(status)) {
     status = shim_allocate_buffer(device, params, size, &buffer);

@@ -1,10 +1,6 @@
 //! What lanes read and write in memory.
 
-use super::{
-    block::{Block, resolved},
-    dimensions::LANES,
-    warp::Warp,
-};
+use super::{block::Block, dimensions::LANES, warp::Warp};
 use crate::{
     ptx::{Address, Work},
     types::{DYNAMIC_SHARED, Space, Type},
@@ -49,16 +45,10 @@ impl Warp {
             }
             if is_there { Ok(()) } else { Err(outside(space, place, bytes)) }
         };
-        let in_global = |space: Space, place: u64| {
-            let (space, place) = resolved(space, place);
-            (space == Space::Global).then_some(place)
-        };
         match work {
             Work::Load { space, ty, into, from, unchanging } => {
                 let (place, size) = (self.place(*from, lane), ty.bytes());
-                if let Some(place) = in_global(*space, place) {
-                    block.waiting.check_load(thread, place, size * into.len(), *unchanging)?;
-                }
+                block.check_load(thread, *space, (place, size * into.len()), *unchanging)?;
                 let mut bytes = [0; 32];
                 let bytes = &mut bytes[..size * into.len()];
                 checked(block.read(thread, *space, place, bytes), *space, place, bytes.len())?;
@@ -74,16 +64,12 @@ impl Warp {
                 for (operand, bytes) in from.iter().zip(bytes.chunks_mut(size)) {
                     bytes.copy_from_slice(&self.value(block, *operand, lane).to_le_bytes()[..size]);
                 }
-                if let Some(place) = in_global(*space, place) {
-                    block.waiting.store(thread, place, bytes.len())?;
-                }
+                block.check_store(thread, *space, (place, bytes.len()))?;
                 checked(block.write(thread, *space, place, bytes), *space, place, bytes.len())?;
             }
             Work::Atomic { space, ty, function, old, at, operands } => {
                 let (place, size) = (self.place(*at, lane), ty.bytes());
-                if let Some(place) = in_global(*space, place) {
-                    block.waiting.store(thread, place, size)?;
-                }
+                block.check_store(thread, *space, (place, size))?;
                 let mut bytes = [0; 8];
                 let bytes = &mut bytes[..size];
                 checked(block.read(thread, *space, place, bytes), *space, place, size)?;
@@ -99,7 +85,7 @@ impl Warp {
                 let count =
                     valid.map_or(*bytes, |valid| self.value(block, valid, lane) as u32 as usize).min(*bytes);
                 let (place, source) = (self.place(*into, lane), self.place(*from, lane));
-                block.waiting.check_load(thread, source, count, false)?;
+                block.check_load(thread, Space::Global, (source, count), false)?;
                 let mut copied = [0; 16];
                 // Nothing is read of what has no bytes, wherever it is.
                 let is_there = count == 0 || block.read(thread, Space::Global, source, &mut copied[..count]);

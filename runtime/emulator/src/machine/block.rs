@@ -73,6 +73,33 @@ impl<'b> Block<'b> {
         self.place.block.index(warp * LANES + lane)
     }
 
+    /// Refuses to load so many bytes from a place before the kernels ahead that write there have ended.
+    pub(super) fn check_load(
+        &self,
+        thread: usize,
+        space: Space,
+        (address, bytes): (u64, usize),
+        unchanging: bool,
+    ) -> Result<(), String> {
+        match resolved(space, address) {
+            (Space::Global, at) => self.waiting.check_load(thread, at, bytes, unchanging),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to store before the kernels ahead have ended.
+    pub(super) fn check_store(
+        &self,
+        thread: usize,
+        space: Space,
+        (address, bytes): (u64, usize),
+    ) -> Result<(), String> {
+        match resolved(space, address) {
+            (Space::Global, at) => self.waiting.store(thread, at, bytes),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads bytes that a thread has at an address; returns whether they are there.
     pub(super) fn read(&self, thread: usize, space: Space, address: u64, bytes: &mut [u8]) -> bool {
         let copy = |from: &[u8], at: u64, bytes: &mut [u8]| {
@@ -121,7 +148,7 @@ fn put(into: &mut [u8], at: u64, bytes: &[u8]) -> bool {
 }
 
 /// Returns the space that a generic address is in, and the address there.
-pub(super) fn resolved(space: Space, address: u64) -> (Space, u64) {
+fn resolved(space: Space, address: u64) -> (Space, u64) {
     match space {
         Space::Generic if address & LOCAL_WINDOW != 0 => (Space::Local, address - LOCAL_WINDOW),
         Space::Generic if address & SHARED_WINDOW != 0 => (Space::Shared, address - SHARED_WINDOW),

@@ -67,8 +67,8 @@ impl<'o> Waiting<'o> {
         bytes: usize,
         unchanging: bool,
     ) -> Result<(), String> {
-        let Some(Overlap { written, begins_early }) = self.overlap else { return Ok(()) };
-        if begins_early && (unchanging || !self.has_waited[thread]) && written.has(place, bytes) {
+        let Some(Overlap { written, begins_early: true }) = self.overlap else { return Ok(()) };
+        if (unchanging || !self.has_waited[thread]) && written.has(place, bytes) {
             let expected = if unchanging { "a load without .nc" } else { "griddepcontrol.wait before it" };
             return Err(format!("found a load of what a kernel ahead writes, expected {expected}"));
         }

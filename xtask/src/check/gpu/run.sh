@@ -61,6 +61,7 @@ measure() {
     >"$scratch/bench" 2>"$scratch/stderr"; then
     cat "$scratch/stderr" >&2
     failed=$((failed + 1))
+    echo "FAILED  the speed of llama-3.2-1b-$1"
     return
   fi
   printf '%-10s  %9s  %9s  %9s  %9s\n' "$1" "$(measured pp mean_tok_s 0)" "$(measured tg mean_tok_s 0)" \
