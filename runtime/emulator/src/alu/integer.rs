@@ -83,6 +83,17 @@ pub(super) fn binary(op: &str, modifiers: &[&str], bits: u32, signed: bool) -> O
     })
 }
 
+/// Adds the products of four signed bytes and four numbers.
+fn dot(x: u64, sum: u64, of: impl Fn(u32) -> i32) -> u64 {
+    let product = |i| i32::from(byte(x, i) as i8) * of(i);
+    let sum = (0..4).map(product).fold(sum as i32, i32::wrapping_add);
+    u64::from(sum.cast_unsigned())
+}
+
+fn byte(x: u64, number: u32) -> u8 {
+    (x >> (8 * number)) as u8
+}
+
 pub(super) fn ternary(op: &str, modifiers: &[&str], bits: u32, signed: bool) -> Option<Ternary> {
     Some(match (op, bits) {
         ("mad", _) if modifiers.contains(&"wide") => match (bits, signed) {
@@ -104,6 +115,8 @@ pub(super) fn ternary(op: &str, modifiers: &[&str], bits: u32, signed: bool) -> 
         ("shf", 32) if modifiers.contains(&"r") && modifiers.contains(&"wrap") => {
             |low, high, by| (((high & 0xffff_ffff) << 32 | (low & 0xffff_ffff)) >> (by & 31)) & 0xffff_ffff
         }
+        ("dp4a", 32) if modifiers == ["s32", "s32"] => |x, y, z| dot(x, z, |i| i32::from(byte(y, i) as i8)),
+        ("dp4a", 32) if modifiers == ["s32", "u32"] => |x, y, z| dot(x, z, |i| i32::from(byte(y, i))),
         ("prmt", 32) if modifiers == ["b32"] || modifiers.is_empty() => permuted,
         ("bfe", 32) if !signed => |x, at, count| {
             let field = (x & 0xffff_ffff) >> (at & 0xff).min(32);

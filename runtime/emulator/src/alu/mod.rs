@@ -61,6 +61,10 @@ pub(crate) fn atomic(modifiers: &[&str], ty: Type) -> Option<Ternary> {
         Type::Integer { .. } if has("add") => |old, x, _| old.wrapping_add(x),
         Type::Integer { .. } if has("and") => |old, x, _| old & x,
         Type::Integer { .. } if has("or") => |old, x, _| old | x,
+        // Counts to a number, and begins again with zero.
+        Type::Integer { bits: 32, signed: false } if has("inc") => {
+            |old, last, _| if old >= last & 0xffff_ffff { 0 } else { old + 1 }
+        }
         Type::Integer { bits: 32, signed: false } if has("max") => |old, x, _| old.max(x & 0xffff_ffff),
         Type::Integer { bits: 32, signed: false } if has("min") => |old, x, _| old.min(x & 0xffff_ffff),
         Type::Integer { bits: 32, signed: true } if has("max") => {
@@ -107,6 +111,12 @@ mod tests {
         assert_eq!(three("prmt", &[], 0x3322_1100, 0x7766_5544, 0x7410), 0x7744_1100);
         assert_eq!(three("prmt", &[], 0x80, 0, 0x8888), 0xffff_ffff);
         assert_eq!(three("bfe", &[], 0xabcd, 4, 8), 0xbc);
+        let dot = |other| ternary("dp4a", &["s32", other], S32).unwrap()(0xff02_0380, 0x0180_ff05, 7);
+        // -1 * 1 + 2 * y2 + 3 * y1 - 128 * 5 + 7, where y2 and y1 are signed or not.
+        assert_eq!(dot("s32") as u32, (-1 - 256 - 3 - 640 + 7_i32).cast_unsigned());
+        assert_eq!(dot("u32") as u32, (-1 + 256 + 765 - 640 + 7_i32).cast_unsigned());
+        let inc = atomic(&["inc"], U32).unwrap();
+        assert_eq!((inc(1, 3, 0), inc(3, 3, 0)), (2, 0));
     }
 
     #[test]

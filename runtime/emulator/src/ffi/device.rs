@@ -1,6 +1,10 @@
 //! The device, contexts, streams and events.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::{
+    ffi::{CStr, c_char, c_int, c_uint, c_void},
+    sync::{Mutex, PoisonError},
+    time::Instant,
+};
 
 use super::{
     codes::{
@@ -27,8 +31,11 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
         "cuDeviceGetUuid" => uuid as *const c_void,
         "cuDeviceGetAttribute" => attribute as *const c_void,
         "cuDevicePrimaryCtxRetain" => context as *const c_void,
-        "cuCtxCreate" | "cuStreamCreate" | "cuEventCreate" => created as *const c_void,
+        "cuCtxCreate" | "cuStreamCreate" => created as *const c_void,
         "cuCtxGetCurrent" => current as *const c_void,
+        "cuEventCreate" => create_event as *const c_void,
+        "cuEventDestroy" => destroy_event as *const c_void,
+        "cuEventRecord" => record_event as *const c_void,
         "cuEventSynchronize" => synchronize_event as *const c_void,
         "cuStreamSynchronize" => synchronize_stream as *const c_void,
         "cuEventElapsedTime" => elapsed as *const c_void,
@@ -39,9 +46,7 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
         | "cuCtxSetCurrent"
         | "cuCtxPushCurrent"
         | "cuCtxPopCurrent"
-        | "cuEventDestroy"
         | "cuEventQuery"
-        | "cuEventRecord"
         | "cuStreamDestroy"
         | "cuStreamWaitEvent" => nothing as *const c_void,
         _ => return None,
@@ -140,7 +145,31 @@ unsafe extern "C" fn created(handle: *mut *mut c_void, _flags: c_uint) -> c_int 
     unsafe { give(handle, HANDLE) }
 }
 
-extern "C" fn synchronize_event(_event: *mut c_void) -> c_int {
+/// A place in a stream: the time at which it was put there, when all before it had been done.
+type Event = Mutex<Instant>;
+
+unsafe extern "C" fn create_event(handle: *mut *mut Event, _flags: c_uint) -> c_int {
+    // SAFETY: the caller gives a place for a handle.
+    unsafe { give(handle, Box::into_raw(Box::new(Mutex::new(Instant::now())))) }
+}
+
+unsafe extern "C" fn destroy_event(event: *mut Event) -> c_int {
+    if event.is_null() {
+        return INVALID_VALUE;
+    }
+    // SAFETY: the caller gives a handle of `create_event`, and uses it no more.
+    drop(unsafe { Box::from_raw(event) });
+    SUCCESS
+}
+
+unsafe extern "C" fn record_event(event: *const Event, _stream: *mut c_void) -> c_int {
+    // SAFETY: the caller gives a handle of `create_event`, or null.
+    let Some(event) = (unsafe { event.as_ref() }) else { return INVALID_VALUE };
+    *event.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    SUCCESS
+}
+
+extern "C" fn synchronize_event(_event: *const Event) -> c_int {
     counts::note("cuEventSynchronize");
     SUCCESS
 }
@@ -150,9 +179,13 @@ extern "C" fn synchronize_stream(_stream: *mut c_void) -> c_int {
     SUCCESS
 }
 
-unsafe extern "C" fn elapsed(milliseconds: *mut f32, _start: *mut c_void, _end: *mut c_void) -> c_int {
+unsafe extern "C" fn elapsed(milliseconds: *mut f32, start: *const Event, end: *const Event) -> c_int {
+    // SAFETY: the caller gives handles of `create_event`, or null.
+    let (Some(start), Some(end)) = (unsafe { (start.as_ref(), end.as_ref()) }) else { return INVALID_VALUE };
+    let [start, end] = [start, end].map(|event| *event.lock().unwrap_or_else(PoisonError::into_inner));
+    let passed = end.saturating_duration_since(start);
     // SAFETY: the caller gives a place for a number.
-    unsafe { give(milliseconds, 0.0) }
+    unsafe { give(milliseconds, passed.as_secs_f32() * 1e3) }
 }
 
 unsafe extern "C" fn host_function(

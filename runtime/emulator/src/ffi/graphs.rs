@@ -10,7 +10,7 @@ use super::{
     counts,
     modules::{Call, Prepared},
 };
-use crate::machine::{Overlap, Written};
+use crate::machine::Written;
 
 /// The version of CUDA since which `cuGraphAddNode` takes the kinds of dependencies.
 const WITH_EDGES: c_int = 12030;
@@ -235,7 +235,7 @@ unsafe extern "C" fn launch(executable: *const Executable, _stream: *mut c_void)
     let written = Written::default();
     let may_overlap = executable.0.iter().any(|step| step.begins_early);
     for Step { kernel, begins_early } in &executable.0 {
-        let overlap = may_overlap.then_some(Overlap { written: &written, begins_early: *begins_early });
+        let overlap = may_overlap.then(|| written.next(*begins_early));
         // SAFETY: the modules of a graph's kernels stay loaded as long as it is used.
         let code = unsafe { kernel.run(if *begins_early { "early kernel" } else { "kernel" }, overlap) };
         if code != SUCCESS {

@@ -1,7 +1,7 @@
 //! Modules, their kernels, and launches.
 
 use std::{
-    ffi::{CStr, c_char, c_int, c_uint, c_void},
+    ffi::{CStr, CString, c_char, c_int, c_uint, c_void},
     slice,
 };
 
@@ -23,6 +23,7 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
         "cuModuleGetFunction" => kernel as *const c_void,
         "cuModuleGetGlobal" => global as *const c_void,
         "cuFuncGetModule" => module_of as *const c_void,
+        "cuFuncGetName" => name_of as *const c_void,
         "cuFuncSetAttribute" => nothing as *const c_void,
         "cuLaunchKernel" => launch as *const c_void,
         _ => return None,
@@ -34,6 +35,7 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
 pub(super) struct Function {
     module: *const Loaded,
     name: String,
+    c_name: CString,
 }
 
 /// A module, with the handles of its kernels.
@@ -68,7 +70,11 @@ unsafe extern "C" fn load(
     }
     let names: Vec<_> = module.kernels().map(ToOwned::to_owned).collect();
     let loaded = Box::into_raw(Box::new(Loaded { module, functions: Vec::new() }));
-    let functions = names.into_iter().map(|name| Function { module: loaded, name }).collect();
+    let functions = names
+        .into_iter()
+        // A name in PTX has no zeros.
+        .map(|name| Function { module: loaded, c_name: CString::new(&*name).unwrap_or_default(), name })
+        .collect();
     // SAFETY: it was just made, and nobody else knows of it.
     unsafe { (*loaded).functions = functions };
     // SAFETY: the caller gives a place for a handle.
@@ -107,6 +113,13 @@ unsafe extern "C" fn kernel(
     let Some(found) = found else { return NOT_FOUND };
     // SAFETY: the caller gives a place for a handle.
     unsafe { give(handle, std::ptr::from_ref(found)) }
+}
+
+unsafe extern "C" fn name_of(name: *mut *const c_char, function: *const Function) -> c_int {
+    // SAFETY: the caller gives a handle of `kernel`, or null.
+    let Some(function) = (unsafe { function.as_ref() }) else { return INVALID_VALUE };
+    // SAFETY: the caller gives a place for a C string, which lives as long as the module.
+    unsafe { give(name, function.c_name.as_ptr()) }
 }
 
 unsafe extern "C" fn module_of(handle: *mut *const Loaded, function: *const Function) -> c_int {

@@ -65,7 +65,7 @@ impl Launch<'_> {
             block.begin(place(number));
             run(&mut block, &mut warps)?;
         }
-        Ok(())
+        self.overlap.map_or(Ok(()), |overlap| overlap.end().map_err(wrong))
     }
 }
 

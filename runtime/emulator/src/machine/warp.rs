@@ -192,7 +192,7 @@ impl Warp {
                 }
             }
             Work::Branch(target) => lanes(active).for_each(|lane| self.next[lane] = *target),
-            Work::Return => self.end(block, active).map_err(|problem| wrong(block, problem))?,
+            Work::Return => lanes(active).for_each(|lane| self.states[lane] = State::Done),
             Work::Barrier(Barrier { number, threads }) => {
                 let numbers = self.values(block, *number);
                 let counts = threads.map(|threads| self.values(block, threads));
@@ -209,6 +209,7 @@ impl Warp {
             }
             Work::EndCopies => self.copies.end_group(active),
             Work::AwaitKernels => lanes(active).for_each(|lane| block.waiting.wait(self.thread(lane))),
+            Work::StartNext => lanes(active).for_each(|lane| block.waiting.start_next(self.thread(lane))),
             Work::AwaitCopies(groups) => self.copies.wait(block, active, *groups),
             work => {
                 let Some(mask) = self.gathered(block, work, at, active) else { return Ok(()) };
@@ -216,14 +217,6 @@ impl Warp {
             }
         }
         Ok(())
-    }
-
-    /// Ends some lanes.
-    fn end(&mut self, block: &Block<'_>, active: Mask) -> Result<(), String> {
-        lanes(active).try_for_each(|lane| {
-            self.states[lane] = State::Done;
-            block.waiting.end(self.thread(lane))
-        })
     }
 
     /// Returns the index of a lane's thread in its block.

@@ -48,7 +48,9 @@ fn work(words: &Words<'_>, scope: &Scope, targets: &HashMap<&str, usize>) -> Res
         }
         "ret" | "exit" => Work::Return,
         "griddepcontrol" if words.has("wait") => Work::AwaitKernels,
-        "membar" | "fence" | "prefetch" | "nanosleep" | "griddepcontrol" => Work::Nothing,
+        "griddepcontrol" => Work::StartNext,
+        "membar" | "fence" | "prefetch" | "nanosleep" => Work::Nothing,
+        "cp" if words.has("prefetch") => Work::Nothing,
         "bar" | "barrier" if words.has("warp") => Work::WarpBarrier(read(0)?),
         "bar" | "barrier" if words.has("sync") => Work::Barrier(Barrier {
             number: read(0)?,

@@ -131,6 +131,8 @@ pub(crate) enum Work {
     AwaitCopies(Option<usize>),
     /// Waits until the kernels ahead have ended.
     AwaitKernels,
+    /// Lets the next kernel begin.
+    StartNext,
     Branch(usize),
     Return,
     Barrier(Barrier),
@@ -184,6 +186,7 @@ impl Work {
                 | Self::EndCopies
                 | Self::AwaitCopies(_)
                 | Self::AwaitKernels
+                | Self::StartNext
         )
     }
 
