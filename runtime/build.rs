@@ -33,11 +33,13 @@ mod native {
     // Variables that change the result. Others, such as CMAKE, do not, and xtask sets variables that a plain
     // `cargo build` does not have.
     const WATCHED_VARIABLES: [&str; 2] = ["MLXCEL_IREE_SOURCE", "MLXCEL_NO_CUDA"];
-    const SHIM: [&str; 14] = [
+    const SHIM: [&str; 16] = [
         "call.c",
         "copies.c",
+        "cuda_driver.c",
         "device.c",
         "error.c",
+        "kernel_times.c",
         "memory.c",
         "module.c",
         "profile.c",

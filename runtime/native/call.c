@@ -1,5 +1,6 @@
 #include "iree/modules/hal/types.h"
 #include "internal.h"
+#include "kernel_times.h"
 #include "replay.h"
 
 // What is kept of a call that launches the same kernels at every invocation.
@@ -172,8 +173,10 @@ static iree_status_t shim_call_run(shim_call_t* call) {
     return shim_list_copy(replayed->outputs, call->outputs);
   }
   const bool notes = replayed->allowed && !call->owner->recording && replayed->invocations == 1 && shim_replay_begin();
+  const bool times = shim_kernel_times_begin(call->owner->recording);
   iree_status_t status = iree_vm_invoke(call->context, call->function, IREE_VM_INVOCATION_FLAG_NONE, /*policy=*/NULL,
                                         call->inputs, call->outputs, shim_allocator());
+  if (times) shim_kernel_times_end(call->owner->recording);
   if (replayed->invocations < 2) ++replayed->invocations;
   if (!notes) return status;
   replayed->kernels = shim_replay_end();

@@ -1,4 +1,5 @@
-// Included before every file of IREE's CUDA driver, whose launches are noted where they are made: see replay.h.
+// Included before every file of IREE's CUDA driver, whose launches are noted where they are made: see
+// replay.h and kernel_times.h.
 //
 // A macro's own name is not expanded again, so that what follows is the driver's call with a note beside its first argument.
 
@@ -11,12 +12,15 @@
 void shim_note_launch(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                       unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
                       CUstream stream, void** params);
+// Notes that all kernels of a command buffer are launched.
+void shim_note_end(CUstream stream);
 // Notes other work for a stream, or memory that is allocated in its order.
 void shim_note_other(void);
 
 #define cuLaunchKernel(f, gx, gy, gz, bx, by, bz, bytes, stream, params, extra)                                    \
   cuLaunchKernel((shim_note_launch(f, gx, gy, gz, bx, by, bz, bytes, stream, params), (f)), gx, gy, gz, bx, by, bz, \
                  bytes, stream, params, extra)
+#define cuEventRecord(event, stream) cuEventRecord((shim_note_end(stream), (event)), stream)
 #define cuMemAllocFromPoolAsync(ptr, ...) cuMemAllocFromPoolAsync((shim_note_other(), (ptr)), __VA_ARGS__)
 #define cuMemcpyAsync(dst, ...) cuMemcpyAsync((shim_note_other(), (dst)), __VA_ARGS__)
 // cuda.h has a macro for the name without the version.

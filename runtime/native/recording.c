@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "kernel_times.h"
 #include "recording.h"
 
 int64_t shim_now(void) { return iree_time_now(); }
@@ -104,10 +105,30 @@ shim_error_t* shim_recording_begin(shim_device_t* device, int* out_is_profiling)
   status = shim_recording_begin_profile(recording);
   recording->is_profiling = iree_status_is_ok(status);
   iree_status_ignore(status);
-  *out_is_profiling = recording->is_profiling;
+  recording->times_kernels = !recording->is_profiling && shim_kernel_times_can(device->device);
+  *out_is_profiling = recording->is_profiling || recording->times_kernels;
   device->recording = recording;
   shim_workers_record(device->workers, recording->workers, recording->worker_count);
   return NULL;
+}
+
+iree_status_t shim_recording_add_function(shim_recording_t* recording, uint64_t executable, uint32_t ordinal,
+                                          shim_string_t name) {
+  for (size_t i = 0; i < recording->function_count; ++i) {
+    const shim_function_t* known = &recording->functions[i];
+    if (known->executable == executable && known->ordinal == ordinal) return iree_ok_status();
+  }
+  if (recording->function_count == recording->function_capacity) {
+    const size_t capacity = iree_max(2 * recording->function_capacity, (size_t)64);
+    IREE_RETURN_IF_ERROR(iree_allocator_realloc(shim_allocator(), capacity * sizeof(*recording->functions),
+                                                (void**)&recording->functions));
+    recording->function_capacity = capacity;
+  }
+  shim_function_t function = {.executable = executable, .ordinal = ordinal, .name_length = name.length};
+  IREE_RETURN_IF_ERROR(iree_allocator_malloc(shim_allocator(), name.length, (void**)&function.name));
+  memcpy(function.name, name.data, name.length);
+  recording->functions[recording->function_count++] = function;
+  return iree_ok_status();
 }
 
 // Returns the name of a function; empty if it is not known.

@@ -28,6 +28,8 @@ struct shim_recording_t {
   shim_device_t* device;
   // True if IREE records the device; the shim's own times need nothing of it.
   bool is_profiling;
+  // True if the shim times kernels, because IREE does not.
+  bool times_kernels;
   shim_records_t records;
   // Protected by the records' mutex.
   shim_function_t* functions;
@@ -39,6 +41,10 @@ struct shim_recording_t {
   shim_records_t* workers;
   size_t worker_count;
 };
+
+// Stores the name of a function, unless it is known.
+iree_status_t shim_recording_add_function(shim_recording_t* recording, uint64_t executable, uint32_t ordinal,
+                                          shim_string_t name);
 
 // IREE's calls of the sink, in profile.c.
 iree_status_t shim_profile_write(iree_hal_profile_sink_t* sink, const iree_hal_profile_chunk_metadata_t* metadata,

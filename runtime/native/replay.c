@@ -4,28 +4,11 @@
 
 #ifdef MLXCEL_CUDA
 
-#include <dlfcn.h>
 #include <pthread.h>
 
+#include "cuda_driver.h"
 #include "cuda_notes.h"
-
-// Functions of the driver, which IREE has loaded.
-typedef struct driver_t {
-  CUresult (*get_current)(CUcontext*);
-  CUresult (*set_current)(CUcontext);
-  CUresult (*graph_create)(CUgraph*, unsigned int);
-  CUresult (*graph_destroy)(CUgraph);
-  CUresult (*add_kernel)(CUgraphNode*, CUgraph, const CUgraphNode*, size_t, const CUDA_KERNEL_NODE_PARAMS*);
-  // NULL before CUDA 12.3.
-  CUresult (*add_node)(CUgraphNode*, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, size_t, CUgraphNodeParams*);
-  CUresult (*get_module)(CUmodule*, CUfunction);
-  CUresult (*get_global)(CUdeviceptr*, size_t*, CUmodule, const char*);
-  CUresult (*instantiate)(CUgraphExec*, CUgraph, unsigned long long);
-  CUresult (*exec_destroy)(CUgraphExec);
-  CUresult (*launch)(CUgraphExec, CUstream);
-  CUresult (*synchronize)(CUstream);
-  CUresult (*error_name)(CUresult, const char**);
-} driver_t;
+#include "kernel_times.h"
 
 struct shim_replay_t {
   CUcontext context;
@@ -47,48 +30,15 @@ typedef struct notes_t {
 
 static pthread_mutex_t notes_mutex = PTHREAD_MUTEX_INITIALIZER;
 static notes_t notes;
-static driver_t driver;
-static bool has_driver;
-static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
-
-static void driver_load(void) {
-  void* library = dlopen("libcuda.so", RTLD_LAZY | RTLD_NOLOAD);
-  CUresult (*find)(const char*, void**, int, cuuint64_t) =
-      library ? (CUresult(*)(const char*, void**, int, cuuint64_t))dlsym(library, "cuGetProcAddress") : NULL;
-  if (!find) return;
-  // CUDA 11.4 is the first where instantiating takes flags, and 12.3 the first where edges have types.
-  const int version = 11040, version_of_edges = 12030;
-  const struct {
-    const char* name;
-    void** function;
-  } functions[] = {
-      {"cuCtxGetCurrent", (void**)&driver.get_current},
-      {"cuCtxSetCurrent", (void**)&driver.set_current},
-      {"cuGraphCreate", (void**)&driver.graph_create},
-      {"cuGraphDestroy", (void**)&driver.graph_destroy},
-      {"cuGraphAddKernelNode", (void**)&driver.add_kernel},
-      {"cuFuncGetModule", (void**)&driver.get_module},
-      {"cuModuleGetGlobal", (void**)&driver.get_global},
-      {"cuGraphInstantiateWithFlags", (void**)&driver.instantiate},
-      {"cuGraphExecDestroy", (void**)&driver.exec_destroy},
-      {"cuGraphLaunch", (void**)&driver.launch},
-      {"cuStreamSynchronize", (void**)&driver.synchronize},
-      {"cuGetErrorName", (void**)&driver.error_name},
-  };
-  for (size_t i = 0; i < IREE_ARRAYSIZE(functions); ++i) {
-    const bool found = find(functions[i].name, functions[i].function, version, 0) == CUDA_SUCCESS;
-    if (!found || !*functions[i].function) return;
-  }
-  if (find("cuGraphAddNode", (void**)&driver.add_node, version_of_edges, 0) != CUDA_SUCCESS) driver.add_node = NULL;
-  has_driver = true;
-}
+// Not NULL once launches are noted.
+static const shim_cuda_driver_t* driver;
 
 // Returns whether a kernel waits by itself for the one before: its module says so, see kernels/cuda/cuda.h.
 static bool waits_by_itself(CUfunction function) {
   CUmodule module = NULL;
   size_t size = 0;
-  return driver.get_module(&module, function) == CUDA_SUCCESS &&
-         driver.get_global(NULL, &size, module, "overlapped_launches") == CUDA_SUCCESS;
+  return driver->get_module(&module, function) == CUDA_SUCCESS &&
+         driver->get_global(NULL, &size, module, "overlapped_launches") == CUDA_SUCCESS;
 }
 
 // Adds a kernel that may begin before the one before has ended.
@@ -109,25 +59,26 @@ static bool add_overlapped(const CUDA_KERNEL_NODE_PARAMS* params, CUgraphNode be
                  .sharedMemBytes = params->sharedMemBytes,
                  .kernelParams = params->kernelParams},
   };
-  return driver.add_node(&notes.last, notes.graph, &before, &edge, 1, &node) == CUDA_SUCCESS;
+  return driver->add_node(&notes.last, notes.graph, &before, &edge, 1, &node) == CUDA_SUCCESS;
 }
 
 // Adds a kernel to the graph, after the one before.
 static bool add_kernel(const CUDA_KERNEL_NODE_PARAMS* params, CUstream stream) {
   if (notes.count == 0) {
     notes.stream = stream;
-    if (driver.get_current(&notes.context) != CUDA_SUCCESS) return false;
-    if (driver.graph_create(&notes.graph, 0) != CUDA_SUCCESS) return false;
+    if (driver->get_current(&notes.context) != CUDA_SUCCESS) return false;
+    if (driver->graph_create(&notes.graph, 0) != CUDA_SUCCESS) return false;
   }
   if (notes.stream != stream) return false;
   const CUgraphNode before = notes.last;
-  if (notes.count && driver.add_node && waits_by_itself(params->func) && add_overlapped(params, before)) return true;
-  return driver.add_kernel(&notes.last, notes.graph, &before, notes.count ? 1 : 0, params) == CUDA_SUCCESS;
+  if (notes.count && driver->add_node && waits_by_itself(params->func) && add_overlapped(params, before)) return true;
+  return driver->add_kernel(&notes.last, notes.graph, &before, notes.count ? 1 : 0, params) == CUDA_SUCCESS;
 }
 
 void shim_note_launch(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                       unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
                       CUstream stream, void** params) {
+  shim_kernel_times_launch(function, (const uint32_t[3]){grid_x, grid_y, grid_z}, stream);
   pthread_mutex_lock(&notes_mutex);
   if (notes.active && notes.plain) {
     const CUDA_KERNEL_NODE_PARAMS kernel = {
@@ -154,10 +105,9 @@ void shim_note_other(void) {
 }
 
 bool shim_replay_begin(void) {
-  pthread_once(&driver_once, driver_load);
-  if (!has_driver) return false;
   pthread_mutex_lock(&notes_mutex);
-  const bool is_free = !notes.active;
+  driver = shim_cuda_driver();
+  const bool is_free = driver && !notes.active;
   if (is_free) notes = (notes_t){.active = true, .plain = true};
   pthread_mutex_unlock(&notes_mutex);
   return is_free;
@@ -169,10 +119,10 @@ shim_replay_t* shim_replay_end(void) {
   notes = (notes_t){0};
   pthread_mutex_unlock(&notes_mutex);
   shim_replay_t* replay = NULL;
-  if (noted.plain && noted.count > 0 && driver.set_current(noted.context) == CUDA_SUCCESS) {
+  if (noted.plain && noted.count > 0 && driver->set_current(noted.context) == CUDA_SUCCESS) {
     CUgraphExec exec = NULL;
     iree_status_t status = iree_allocator_malloc(shim_allocator(), sizeof(*replay), (void**)&replay);
-    if (iree_status_is_ok(status) && driver.instantiate(&exec, noted.graph, 0) == CUDA_SUCCESS) {
+    if (iree_status_is_ok(status) && driver->instantiate(&exec, noted.graph, 0) == CUDA_SUCCESS) {
       *replay = (shim_replay_t){.context = noted.context, .stream = noted.stream, .exec = exec};
     } else {
       iree_allocator_free(shim_allocator(), replay);
@@ -180,26 +130,19 @@ shim_replay_t* shim_replay_end(void) {
     }
     iree_status_ignore(status);
   }
-  if (noted.graph) driver.graph_destroy(noted.graph);
+  if (noted.graph) driver->graph_destroy(noted.graph);
   return replay;
 }
 
-static iree_status_t status_of(CUresult result) {
-  if (result == CUDA_SUCCESS) return iree_ok_status();
-  const char* name = NULL;
-  driver.error_name(result, &name);
-  return iree_make_status(IREE_STATUS_INTERNAL, "CUDA driver error '%s' (%d)", name ? name : "unknown", (int)result);
-}
-
 iree_status_t shim_replay_run(shim_replay_t* replay) {
-  IREE_RETURN_IF_ERROR(status_of(driver.set_current(replay->context)));
-  IREE_RETURN_IF_ERROR(status_of(driver.launch(replay->exec, replay->stream)));
-  return status_of(driver.synchronize(replay->stream));
+  IREE_RETURN_IF_ERROR(shim_cuda_status(driver, driver->set_current(replay->context)));
+  IREE_RETURN_IF_ERROR(shim_cuda_status(driver, driver->launch(replay->exec, replay->stream)));
+  return shim_cuda_status(driver, driver->synchronize(replay->stream));
 }
 
 void shim_replay_free(shim_replay_t* replay) {
   if (!replay) return;
-  if (driver.set_current(replay->context) == CUDA_SUCCESS) driver.exec_destroy(replay->exec);
+  if (driver->set_current(replay->context) == CUDA_SUCCESS) driver->exec_destroy(replay->exec);
   iree_allocator_free(shim_allocator(), replay);
 }
 
