@@ -2,8 +2,9 @@
 # Runs the bundles of this folder on the GPU, compares the tokens with the expected ones, and measures a model of full shape.
 #
 # Needs Linux with glibc 2.34, the GPU's driver, and 3 GB in $TMPDIR. Installs and builds nothing. The exit status is 0 if
-# every token is as expected, otherwise 1. To try it without a GPU, MLXCEL_GPU_DEVICE names another device than cuda, and
-# MLXCEL_GPU_FULL=no leaves out the model of full shape.
+# every token is as expected, otherwise 1. What mlxcel-bench measured is left in the folder results, with the time of each
+# kernel. To try it without a GPU, MLXCEL_GPU_DEVICE names another device than cuda, and MLXCEL_GPU_FULL=no leaves out the
+# model of full shape.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -12,12 +13,16 @@ device="${MLXCEL_GPU_DEVICE:-cuda}"
 seed=@SEED@
 prompt=@PROMPT@
 number=48
+# Cases that run at a time: most of their time they load programs.
+jobs=8
 # Enough to measure on a GPU, and to try on a CPU.
 sizes=(-p 512 -n 256 -r 5)
-[[ "$device" == cuda ]] || sizes=(-p 16 -n 2 -r 1)
+kernels=(-p 512 -n 32 -r 1)
+[[ "$device" == cuda ]] || { sizes=(-p 16 -n 2 -r 1); kernels=("${sizes[@]}"); }
 
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
+mkdir -p results
 passed=0
 failed=0
 
@@ -36,15 +41,31 @@ generate() {
 # Prints the generated ids. The quote excludes the key prompt_tokens; quotes inside a text are escaped.
 tokens() { grep -o '"tokens":\[[0-9,]*\]' "$scratch/json" | head -n 1 | tr -d '":[]a-z' || true; }
 
-# compare NAME FOUND EXPECTED: prints the result and counts it
+# compare NAME FOUND EXPECTED: prints the result
 compare() {
   if [[ -n "$2" && "$2" == "$3" ]]; then
-    passed=$((passed + 1))
     echo "ok      $1"
   else
-    failed=$((failed + 1))
     printf 'FAILED  %s\n  found    %s\n  expected %s\n' "$1" "${2:-nothing}" "$3"
   fi
+}
+
+# Passes results on, and counts them.
+count() {
+  local lines
+  lines="$(cat)"
+  [[ -z "$lines" ]] || echo "$lines"
+  passed=$((passed + $(grep -c '^ok ' <<<"$lines" || true)))
+  failed=$((failed + $(grep -c '^FAILED ' <<<"$lines" || true)))
+}
+
+# one_case BUNDLE IDS EXPECTED: compares a line of cases.txt
+one_case() {
+  is_left_out "$1" && return
+  local number
+  number="$(tr ',' '\n' <<<"$3" | wc -l)"
+  generate "$device" "$1" "$2" "$number" || true
+  compare "$1, $(tr ',' '\n' <<<"$2" | wc -l) prompt tokens, $number generated" "$(tokens)" "$3"
 }
 
 # measured TEST NUMBER EXPONENT: prints a number of a test that mlxcel-bench measured, times a power of ten, or a dash
@@ -57,23 +78,25 @@ measured() {
 # measure VARIANT STEPS: prints a row with the speeds of a variant, and the steps per second that were predicted
 measure() {
   is_left_out "$1" && return
-  if ! ./mlxcel-bench "bundles/llama-3.2-1b-$1" --device "$device" --weights "$scratch/weights" "${sizes[@]}" -o json \
-    >"$scratch/bench" 2>"$scratch/stderr"; then
+  local bench=(./mlxcel-bench "bundles/llama-3.2-1b-$1" --device "$device" --weights "$scratch/weights" -o json)
+  if ! "${bench[@]}" "${sizes[@]}" >"$scratch/bench" 2>"$scratch/stderr" ||
+    ! "${bench[@]}" "${kernels[@]}" --profile >"results/$1-kernels.json" 2>"$scratch/stderr"; then
     cat "$scratch/stderr" >&2
     failed=$((failed + 1))
     echo "FAILED  the speed of llama-3.2-1b-$1"
     return
   fi
+  cp "$scratch/bench" "results/$1.json"
   printf '%-10s  %9s  %9s  %9s  %9s\n' "$1" "$(measured pp mean_tok_s 0)" "$(measured tg mean_tok_s 0)" \
     "$(measured tg bandwidth_share 2)" "$2"
 }
 
-while read -r bundle ids expected; do
-  is_left_out "$bundle" && continue
-  count="$(tr ',' '\n' <<<"$expected" | wc -l)"
-  generate "$device" "$bundle" "$ids" "$count" || true
-  compare "$bundle, $(tr ',' '\n' <<<"$ids" | wc -l) prompt tokens, $count generated" "$(tokens)" "$expected"
-done <cases.txt
+# The script runs itself for each case.
+if [[ "${1:-}" == case ]]; then
+  one_case "${@:2}"
+  exit
+fi
+count < <(xargs -P "$jobs" -L 1 "./${BASH_SOURCE[0]##*/}" case <cases.txt)
 
 if [[ "${MLXCEL_GPU_FULL:-yes}" == yes ]]; then
   echo "making the weights of llama-3.2-1b from seed $seed"
@@ -83,7 +106,7 @@ if [[ "${MLXCEL_GPU_FULL:-yes}" == yes ]]; then
   for bundle in llama-3.2-1b-f32 llama-3.2-1b-f32-sm_90; do
     is_left_out "$bundle" && continue
     generate "$device" "$bundle" "$prompt" "$number" --weights "$scratch/weights" || true
-    compare "$bundle on $device, against this machine's CPU" "$(tokens)" "${expected:-nothing on the CPU}"
+    count < <(compare "$bundle on $device, against this machine's CPU" "$(tokens)" "${expected:-nothing on the CPU}")
   done
   echo
   # Tokens per second, and the percentage of a copy's bandwidth that steps reach.
