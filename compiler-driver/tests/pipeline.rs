@@ -84,7 +84,7 @@ fn modules_in_the_store_are_not_compiled_again() {
 }
 
 /// Objects with the kernels of the module.
-const KERNELS: [&str; 13] = [
+const KERNELS: [&str; 14] = [
     "cuda_append_f32-sm_80.ptx",
     "cuda_argmax-sm_80.ptx",
     "cuda_copy_f32-sm_80.ptx",
@@ -95,6 +95,7 @@ const KERNELS: [&str; 13] = [
     "cuda_norm_gated_f32-sm_80.ptx",
     "cuda_norm_matvec_f32_1-sm_80.ptx",
     "cuda_norm_matvec_f32_3-sm_80.ptx",
+    "cuda_norm_rows-sm_80.ptx",
     "cuda_prefill_attention_f32_64-sm_80.ptx",
     "cuda_rotation-sm_80.ptx",
     "cuda_stage-sm_80.ptx",

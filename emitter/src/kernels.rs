@@ -31,6 +31,7 @@ pub(crate) mod lower;
 mod matmul;
 mod matvec;
 mod norm;
+mod norm_rows;
 mod object;
 #[cfg(test)]
 mod prototypes;
@@ -70,6 +71,7 @@ pub(crate) use matvec::{
     MatvecWeights,
 };
 pub(crate) use norm::{AddNorm, NormRows, NormSizes, NormWeights};
+pub(crate) use norm_rows::{CudaNormRows, ROW_ELEMENTS};
 pub use object::{Object, objects};
 pub(crate) use quantize::{QuantizeGroups, QuantizeRows, QuantizedResults};
 pub(crate) use quantize_weights::{QuantizeHalves, QuantizeSuperblocks, WeightRows};

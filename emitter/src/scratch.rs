@@ -17,17 +17,32 @@ use crate::{
 /// Gives the results of kernels in a function's body places. `places` are those of results that leave the function: the
 /// result and the argument that it is written to, of the same type.
 ///
-/// With `variables`, all other results of kernels have places in the module. Otherwise they are allocated in every call.
+/// If kernels compute everything, or with `variables`, all other results of kernels have places in the module. Otherwise they are
+/// allocated in every call, as what generated code makes is.
 pub(crate) fn place(module: &mut Module, graph: &mut Graph, places: &[(Tensor, Tensor)], variables: bool) {
     if graph.has_failed() {
         return;
     }
     let ops = graph.take_ops();
-    let mut placer = Placer::new(module, &ops, places, variables);
+    let has_variables = variables || !ops.iter().any(is_generated);
+    let mut placer = Placer::new(module, &ops, places, has_variables);
     for (index, op) in ops.into_iter().enumerate() {
         placer.add(graph, index, op);
     }
     placer.store(graph);
+}
+
+/// Returns whether an op becomes generated code, which has memory of its own.
+fn is_generated(op: &Op) -> bool {
+    const WITHOUT_CODE: [&str; 6] = [
+        "arith.constant",
+        "arith.index_cast",
+        "stablehlo.constant",
+        "stablehlo.reshape",
+        "util.global.load",
+        "util.global.store",
+    ];
+    op.kernel.is_none() && !WITHOUT_CODE.contains(&&*op.name)
 }
 
 /// Gives places to the results of one kernel after the other.

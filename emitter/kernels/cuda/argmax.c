@@ -1,14 +1,25 @@
-// Argmax of each row, one row per block. Ties give the lowest index, and NaN gives
-// the length of the row.
+// Argmax of each row. Ties give the lowest index, and NaN gives the length of the row.
+//
+//   logits   [rows][length]
+//   out      [rows]
+//   partial  [rows][parts][2], between blocks: bits of the largest element, and where
+//            it is
+//
+// Blocks are [rows][parts]: each looks at every PART elements of a row that are its own.
+// The last block of a row that is done compares what all have found.
 
-#include "cuda.h"
+#include "memory.h"
 
 enum {
-  THREADS = 1024,
+  THREADS = 256,
   WARPS = THREADS / WARP,
   AHEAD = 16, // elements that a thread reads before it compares the first
+  PART = THREADS * AHEAD,
+  MAX_ROWS = 1024, // in more than one part
 };
 
+STATED(part, PART);
+STATED(max_rows, MAX_ROWS);
 STATED(threads, THREADS);
 
 typedef struct {
@@ -38,13 +49,31 @@ INLINE best warp_reduce_best(best x) {
 
 SHARED_MEMORY float values[WARPS];
 SHARED_MEMORY uint32_t places[WARPS];
+SHARED_MEMORY uint32_t arrived;
 
-KERNEL cuda_argmax(const float *logits, int32_t *out, int length) {
-  const index thread = thread_idx();
-  const float *row = logits + block_idx() * length;
+// Returns the best of the threads of a block, in its first warp.
+INLINE best block_reduce_best(best found, int thread) {
+  found = warp_reduce_best(found);
+  if (thread % WARP == 0) {
+    values[thread / WARP] = found.value;
+    places[thread / WARP] = found.at;
+  }
+  syncthreads();
+  const int warp = thread % WARP % WARPS;
+  return warp_reduce_best((best){values[warp], places[warp]});
+}
+
+// Blocks of each row that are done. The last one makes it zero again.
+GLOBAL_MEMORY uint32_t done[MAX_ROWS];
+
+KERNEL cuda_argmax(const float *logits, int32_t *out, int32_t *partial, int length,
+                   int parts) {
+  const int thread = (int)thread_idx(), block = (int)block_idx();
+  const int row_number = block / parts, part = block - row_number * parts;
+  const float *row = logits + (index)row_number * length;
   best found = {0.0f, NOWHERE};
   wait_for_previous_kernel();
-  for (int i = (int)thread; i < length; i += AHEAD * THREADS) {
+  for (int i = part * PART + thread; i < length; i += parts * PART) {
     float x[AHEAD];
     UNROLL for (int a = 0; a < AHEAD; ++a)
       x[a] = i + a * THREADS < length ? row[i + a * THREADS] : row[i];
@@ -54,15 +83,23 @@ KERNEL cuda_argmax(const float *logits, int32_t *out, int length) {
       found = better(found, (best){x[a], x[a] == x[a] ? (uint32_t)at : INVALID});
     }
   }
-  found = warp_reduce_best(found);
-  if (thread % WARP == 0) {
-    values[thread / WARP] = found.value;
-    places[thread / WARP] = found.at;
+  found = block_reduce_best(found, thread);
+  if (parts > 1) {
+    if (thread == 0) {
+      partial[2 * block] = (int32_t)bits_of(found.value);
+      partial[2 * block + 1] = (int32_t)found.at;
+      arrived = atomic_count_ordered(&done[row_number], (uint32_t)parts);
+    }
+    syncthreads();
+    if ((int)arrived != parts - 1)
+      return;
+    found = (best){0.0f, NOWHERE};
+    const int32_t *from = partial + 2 * row_number * parts;
+    for (int i = thread; i < parts; i += THREADS)
+      found = better(found, (best){float_of((uint32_t)from[2 * i]),
+                                   (uint32_t)from[2 * i + 1]});
+    found = block_reduce_best(found, thread);
   }
-  syncthreads();
-  if (thread < WARP) {
-    found = warp_reduce_best((best){values[thread], places[thread]});
-    if (thread == 0)
-      out[block_idx()] = found.at == INVALID ? length : (int32_t)found.at;
-  }
+  if (thread == 0)
+    out[row_number] = found.at == INVALID ? length : (int32_t)found.at;
 }

@@ -41,7 +41,9 @@
 // Padding sequences have position 0 and slots in page 0.
 //
 // Time is mostly latency. So what needs no other number is loaded first, then the
-// first rows of the cache, and the norm and the rotation are computed meanwhile.
+// first rows of the cache, and the norm and the rotation are computed meanwhile. All but
+// heads is there before the kernel ahead has ended, if that one lets this one start
+// only after it has waited itself.
 // A block computes up to ROWS heads of one kv head. `width / 8` lanes share a row of
 // the cache. Blocks take stripes of positions, of which every lane has up to AHEAD
 // rows, in turn. Few positions make narrow stripes, so that there is one for every
@@ -112,30 +114,42 @@ typedef struct {
   lane_rotation rotation;
 } warp_heads;
 
-INLINE warp_heads load_heads(const decode_buffers *b, const decode_numbers *n,
-                             const head_form *form, const block_place *at,
-                             const int width) {
+// Loads what rotates heads, and the weights of their norms.
+INLINE void prepare_warp(const decode_buffers *b, const decode_numbers *n,
+                         const head_form *form, const block_place *at,
+                         warp_heads *warps, const int width) {
+  const int warp = (int)thread_idx() / WARP;
+  const index s = at->sequence;
+  warps->rotation =
+      load_rotation(form, b->cos + s * n->pairs, b->sin + s * n->pairs, width);
+  UNROLL for (int round = 0; round < ROUNDS; ++round) {
+    const int job = round * WARPS + warp;
+    const int head = at->first_head + (job < at->count ? job : 0);
+    const int of_head = job < ROWS ? head : at->kv_head;
+    const void *weights = n->norm == NORM_NONE || job > ROWS ? NULL
+                          : job < ROWS                       ? b->q_norm
+                                                             : b->k_norm;
+    load_norm_weights(form, weights,
+                      n->norm_by_head ? (index)of_head * n->head_dim : 0,
+                      &warps->heads[round], width);
+  }
+}
+
+// Loads the heads, which the kernel before has written.
+INLINE void load_heads(const decode_buffers *b, const decode_numbers *n,
+                       const head_form *form, const block_place *at,
+                       warp_heads *warps, const int width) {
   const int warp = (int)thread_idx() / WARP;
   const index s = at->sequence;
   const index row = s * n->kv_heads + at->kv_head;
-  warp_heads loaded;
-  loaded.rotation =
-      load_rotation(form, b->cos + s * n->pairs, b->sin + s * n->pairs, width);
   UNROLL for (int round = 0; round < ROUNDS; ++round) {
     const int job = round * WARPS + warp;
     const int head = at->first_head + (job < at->count ? job : 0);
     const float *x = job < ROWS    ? b->q + (s * n->heads + head) * n->head_dim
                      : job == ROWS ? b->k + row * n->head_dim
                                    : b->v + row * n->head_dim;
-    const int of_head = job < ROWS ? head : at->kv_head;
-    const void *weights = n->norm == NORM_NONE || job > ROWS ? NULL
-                          : job < ROWS                       ? b->q_norm
-                                                             : b->k_norm;
-    loaded.heads[round] = load_head(
-        form, x, weights,
-        n->norm_by_head ? (index)of_head * n->head_dim : 0, width);
+    load_head(form, x, &warps->heads[round], width);
   }
-  return loaded;
 }
 
 // Rounds the new key or value as the cache holds it, and keeps it in shared memory.
@@ -251,8 +265,7 @@ INLINE void attend_block(kv_slice cache, const decode_buffers *b,
   const int lane = (int)thread_idx() % WARP;
   const index s = at.sequence;
   const int32_t *pages = b->pages + s * n->table;
-  start_next_kernel();
-  wait_for_previous_kernel();
+  // Only the kernel before writes heads: what is older can be read while that one runs.
   // Most pages are among the table's first ones, which need not wait for positions.
   const int32_t position = (int32_t)load_4_if(b->positions + s, 1);
   const int32_t first_entries = (int32_t)load_4_if(pages + lane, lane < n->table);
@@ -260,7 +273,8 @@ INLINE void attend_block(kv_slice cache, const decode_buffers *b,
       (int32_t)load_4_if(b->first_pages + s, n->has_first_pages);
   const int32_t slot = (int32_t)load_4_if(b->slots + s, 1);
   const head_form form = form_of(n);
-  const warp_heads loaded = load_heads(b, n, &form, &at, width);
+  warp_heads loaded;
+  prepare_warp(b, n, &form, &at, &loaded, width);
 
   const index row_size = n->head_dim;
   const index head_size = PAGE * row_size, half_size = n->kv_heads * head_size;
@@ -275,6 +289,7 @@ INLINE void attend_block(kv_slice cache, const decode_buffers *b,
       .head_dim = n->head_dim,
       .soft_cap = float_of(n->soft_cap) * LOG2_E,
   };
+  // Need not wait: blocks of the first chunk do.
   if (at.chunk >= t.seen.chunks)
     return;
   const int entry = page_of(&t, at.chunk, width);
@@ -282,6 +297,9 @@ INLINE void attend_block(kv_slice cache, const decode_buffers *b,
       entry < WARP ? (int32_t)shuffle_u32((uint32_t)first_entries, entry)
                    : pages[entry];
   const stripe_rows rows = load_stripe(&t, at.chunk, page, width, ahead);
+  start_next_kernel();
+  wait_for_previous_kernel();
+  load_heads(b, n, &form, &at, &loaded, width);
 
   const int has_last = has_last_stripe(&t.seen, at.chunk);
   prepare_heads(&t.cache, &loaded, &form, &m, has_last,

@@ -36,23 +36,30 @@ typedef struct {
   float cos[MAX_LANE_ELEMENTS], sin[MAX_LANE_ELEMENTS];
 } lane_rotation;
 
-// Loads a head. Its norm has weights from `first_weight` on, or none if `weights` is
-// NULL.
-INLINE lane_head load_head(const head_form *form, const float *x,
-                           const void *weights, index first_weight,
-                           const int width) {
+// Loads the weights of a head's norm from `first_weight` on, or none if `weights` is
+// NULL. No kernel writes them.
+INLINE void load_norm_weights(const head_form *form, const void *weights,
+                              index first_weight, lane_head *head,
+                              const int width) {
   const int lane = (int)thread_idx() % WARP;
   const int is_f32 = form->norm_type == ELEMENT_F32;
   const char *first = (const char *)weights + first_weight * (is_f32 ? 4 : 2);
-  lane_head head;
   UNROLL for (int i = 0; i < width / WARP; ++i) {
-    const int d = i * WARP + lane, there = d < form->head_dim;
-    head.x[i] = float_of(load_4_if(x + d, there));
-    const int has_weight = there && weights;
-    head.weights[i] = load_4_if(first + d * 4, has_weight && is_f32) |
-                      load_2_if(first + d * 2, has_weight && !is_f32);
+    const int d = i * WARP + lane;
+    const int has_weight = d < form->head_dim && weights;
+    head->weights[i] = load_4_if(first + d * 4, has_weight && is_f32) |
+                       load_2_if(first + d * 2, has_weight && !is_f32);
   }
-  return head;
+}
+
+// Loads a head, which the kernel before has written.
+INLINE void load_head(const head_form *form, const float *x, lane_head *head,
+                      const int width) {
+  const int lane = (int)thread_idx() % WARP;
+  UNROLL for (int i = 0; i < width / WARP; ++i) {
+    const int d = i * WARP + lane;
+    head->x[i] = float_of(load_4_if(x + d, d < form->head_dim));
+  }
 }
 
 INLINE float norm_weight(element_type type, uint32_t bits) {

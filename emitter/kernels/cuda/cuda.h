@@ -19,15 +19,22 @@
 // Declares an array in shared memory.
 #define SHARED_MEMORY static SHARED_SPACE __attribute__((loader_uninitialized))
 
+// Declares an array in global memory, of zeros when the kernel is loaded.
+#define IN_GLOBAL_MEMORY __attribute__((address_space(1)))
+#define GLOBAL_MEMORY static IN_GLOBAL_MEMORY
+
 INLINE index thread_idx(void) { return __nvvm_read_ptx_sreg_tid_x(); }
 INLINE index block_idx(void) { return __nvvm_read_ptx_sreg_ctaid_x(); }
 
 // Waits until all threads of the block are here.
 INLINE void syncthreads(void) { __syncthreads(); }
 
-// From sm_90 on, a kernel may begin before the one ahead of it has ended. Then every
-// thread has to wait before it reads what any kernel of the step writes, before it
-// writes, and before it ends.
+// From sm_90 on, a kernel may begin before the one ahead of it has ended: when all blocks
+// of that one have let it, or have ended. Then every thread has to wait before it reads
+// what the kernel ahead writes, and before it writes. What kernels before that one have
+// written can be read if the one ahead waited before it let this one start. At least one
+// thread has to wait before it ends, so that who waits for this kernel waits for those
+// ahead too.
 #if defined(OVERLAPPED_LAUNCHES)
 
 // Says to whoever launches the kernel that it waits.

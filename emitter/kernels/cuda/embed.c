@@ -15,8 +15,7 @@ INLINE void embed(weight_type type, const int32_t *tokens, const void *table,
                   uint32_t scale) {
   const index row = block_idx();
   const int size = inputs_in_16_bytes(type);
-  start_next_kernel();
-  wait_for_previous_kernel();
+  // No kernel writes tokens or tables. Only the store has to wait.
   const index token = max_int(0, min_int(tokens[row], vocab - 1));
   const uint4_t *from = (const uint4_t *)table + token * (width / size);
   for (int i = (int)thread_idx(); i < width / size; i += EMBED_THREADS) {
@@ -27,6 +26,7 @@ INLINE void embed(weight_type type, const int32_t *tokens, const void *table,
     if (type == WEIGHT_Q4)
       factor *= float_from_f16(
           ((const uint16_t *)scales)[token * (width / size) + i]);
+    wait_for_previous_kernel();
     UNROLL for (int part = 0; part < size / 4; ++part) {
       float w[4];
       widen(type, words, part, w);
@@ -34,6 +34,8 @@ INLINE void embed(weight_type type, const int32_t *tokens, const void *table,
         out[row * width + i * size + part * 4 + e] = w[e] * factor;
     }
   }
+  wait_for_previous_kernel();
+  start_next_kernel();
 }
 
 #define DEFINE_EMBED(name, type, element)                                      \

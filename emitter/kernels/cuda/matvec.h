@@ -10,12 +10,12 @@
 //   x            [inputs], which are whole 16 bytes of weights; x, weights and norms'
 //                weights are aligned to 16 bytes
 //   norm_weight, norm_bias
-//                [inputs], see row_input.h; the bias only of norm 2
+//                [inputs], see norm.h; the bias only of norm 2
 //   w, s         weights and their scales, see weights.h
 //   b            [outputs], of bias_type
 //   residual     [outputs]; out may be the same buffer
 //   split        how many warps share an output: 1, 2, 4 or 8
-//   norm         see row_input.h; 0 is none, and needed if inputs exceed CAPACITY
+//   norm         see norm.h; 0 if inputs exceed CAPACITY
 //   norm_type, bias_type
 //                0 f32, 1 bf16, 2 f16; a bias_type of -1 is no bias
 //   activation   see activation.h
@@ -117,7 +117,7 @@ INLINE void multiply_units(stream *s, const product *p, const result *to,
                            const int is_staged) {
   const int thread = (int)thread_idx(), in_block = by_split(p, WARPS);
   const int vectors = p->inputs / inputs_in_16_bytes(p->type);
-  const int chunk = p->split * (vectors_of(p) * WARP);
+  const int chunk = p->split * (VECTORS * WARP);
   const int own = by_split(p, thread / WARP), units = unit_count(p);
   const int stride = (int)grid_dim() * in_block;
 #pragma clang loop unroll(disable)
@@ -131,8 +131,10 @@ INLINE void multiply_units(stream *s, const product *p, const result *to,
         s->at += chunk;
       else
         begin_unit(s, p, number + stride + own, thread);
-      UNROLL for (int v = 0; v < vectors_of(p); ++v) {
-        add_vector(s, p, v, at + v * WARP, is_staged, &of);
+      UNROLL for (int v = 0; v < VECTORS; ++v) {
+        // All lanes of a warp may be past the end.
+        if (at - thread % WARP + v * WARP < vectors)
+          add_vector(s, p, v, at + v * WARP, is_staged, &of);
         load_vector(s, p, v);
       }
     }
@@ -140,6 +142,12 @@ INLINE void multiply_units(stream *s, const product *p, const result *to,
     e = load_epilogue(p, to, number + stride + own, thread % WARP);
     load_residual(p, to, &e);
   }
+}
+
+// Returns how many fours of the input a thread loads at once. Without a norm, registers
+// are left for more.
+INLINE int ahead_of(const product *p, const result *to) {
+  return to->kind != STORE_SUM ? AHEAD : is_whole(p->type) ? MAX_AHEAD / 2 : MAX_AHEAD;
 }
 
 // Computes a product. Blocks have consecutive units, of all matrices one after the
@@ -150,16 +158,21 @@ INLINE void compute(const product *p, const result *to) {
   const int own = number + by_split(p, thread / WARP);
   stream s;
   begin_unit(&s, p, own, thread);
-  UNROLL for (int v = 0; v < vectors_of(p); ++v)
+  UNROLL for (int v = 0; v < VECTORS; ++v)
     load_vector(&s, p, v);
   const norm_weights weights = load_norm_weights(&p->norm, p->inputs, thread);
   epilogue e = load_epilogue(p, to, own, thread % WARP);
-  start_next_kernel();
+  // Attention, which follows plain products, reads what kernels before them have
+  // written. All others read this kernel's results alone, and can start right now.
+  if (to->kind != STORE)
+    start_next_kernel();
   wait_for_previous_kernel();
+  if (to->kind == STORE)
+    start_next_kernel();
   load_residual(p, to, &e);
   if (p->inputs <= CAPACITY) {
-    const int parts = inputs_in_16_bytes(p->type) / 4;
-    const float factor = stage(p->x, &p->norm, weights, p->inputs, parts);
+    const float factor =
+        stage(p->type, p->x, &p->norm, weights, p->inputs, ahead_of(p, to));
     multiply_units(&s, p, to, e, number, factor, 1);
   } else {
     multiply_units(&s, p, to, e, number, 1.0f, 0);
@@ -263,7 +276,8 @@ INLINE void compute(const product *p, const result *to) {
     compute(&p, &to);                                                          \
   }
 
-#define DEFINE_MATVEC(name, type, form)                                  \
+#define DEFINE_MATVEC(name, type, form)                                        \
+  STATED(name##_rows, ROWS(type));                                             \
   DEFINE_NORM_MATVEC(name, type, form)                                         \
   DEFINE_NORM_ACTIVATED(name, type, form)                                      \
   DEFINE_MATVEC_ADD(name, type, form)

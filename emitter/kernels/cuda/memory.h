@@ -89,6 +89,16 @@ INLINE int32_t atomic_add_ordered(int32_t *to, int32_t x) {
   return before;
 }
 
+// Counts to `end`, and begins again with zero, as atomic_add_ordered() adds.
+INLINE uint32_t atomic_count_ordered(IN_GLOBAL_MEMORY uint32_t *to, uint32_t end) {
+  uint32_t before;
+  __asm__ volatile("atom.global.inc.acq_rel.gpu.u32 %0, [%1], %2;"
+                   : "=r"(before)
+                   : "l"(to), "r"(end - 1)
+                   : "memory");
+  return before;
+}
+
 #else
 #include "emulated/memory.h"
 #endif

@@ -10,7 +10,7 @@
 //   pages        [sequences][table], first_pages [sequences]: as in attention.h
 //   sinks        [heads], read only if has_sinks: one more score for each head, without
 //                a value, in natural units
-//   out          [sequences][rows][heads][head_dim]
+//   out          [sequences][rows][heads][head_dim], of out_type: 0 f32, 1 bf16, 2 f16
 //
 // `scale` and `soft_cap` are the bits of floats. If window is not 0, a row sees the last
 // `window` positions. If soft_cap c is not 0, scores s become c * tanh(s / c).
@@ -23,6 +23,7 @@
 
 #include "../kv_cache.h"
 #include "rope.h"
+#include "round.h"
 #include "tensor_cores.h"
 
 #define LOWEST_FLOAT (-3.40282347e38f)
@@ -35,7 +36,8 @@ typedef struct {
   kv_slice cache;
   const int32_t *positions, *pages, *first_pages; // first_pages may be NULL
   const float *sinks;                             // may be NULL
-  float *out;
+  void *out;
+  element_type out_type;
   int layer, sequences, rows, heads, kv_heads, head_dim, pairs, interleaved;
   int parts, table, span;
   float scale, soft_cap; // in units in which weights are 2^score
@@ -142,16 +144,24 @@ INLINE float inverse_of_total(const query_block *b, int query, float max,
   return factor / (total * factor + exp2_approx(sink - most));
 }
 
+// Stores two consecutive results of a query, from element `at` of all on.
+INLINE void store_pair(const prefill *p, index at, float first, float second) {
+  if (p->out_type == ELEMENT_F32)
+    *(uint2_t *)((float *)p->out + at) = (uint2_t){bits_of(first), bits_of(second)};
+  else
+    *(uint32_t *)((uint16_t *)p->out + at) = pack_halves(p->out_type, first, second);
+}
+
 // Defines a kernel. `attend` is a function of the work.
 #define DEFINE_PREFILL(name, type, of_scales, attend, ...)                     \
   KERNEL cuda_prefill_attention_##name(                                        \
       const float *q, const float *cos, const float *sin, __VA_ARGS__,         \
       const int32_t *row_numbers, const int32_t *pages, const float *sinks,    \
-      float *out, int layer,                                                   \
+      void *out, int layer,                                                    \
       int sequences, int rows, int heads, int kv_heads, int head_dim,          \
       int pairs, int interleaved, int parts, int table, int window,            \
-      uint32_t scale, uint32_t soft_cap, int has_first_pages,                  \
-      int has_sinks) {                                                         \
+      uint32_t scale, uint32_t soft_cap, int has_first_pages, int has_sinks,   \
+      int out_type) {                                                          \
     const prefill p = {                                                        \
         .q = q,                                                                \
         .cos = cos,                                                            \
@@ -162,6 +172,7 @@ INLINE float inverse_of_total(const query_block *b, int query, float max,
         .first_pages = has_first_pages ? row_numbers + 2 * sequences * rows : NULL, \
         .sinks = has_sinks ? sinks : NULL,                                     \
         .out = out,                                                            \
+        .out_type = (element_type)out_type,                                    \
         .layer = layer,                                                        \
         .sequences = sequences,                                                \
         .rows = rows,                                                          \

@@ -391,12 +391,11 @@ INLINE void write_results(const query_warp *w, const query_block *b, const int w
     if (query >= b->end_query)
       continue;
     const float inverse = inverse_of_total(b, query, w->max[r], w->total[r]);
-    float *out = b->p->out + place_of(b, query) + lane % 4 * 2;
-    typedef uint32_t two __attribute__((vector_size(8)));
+    const index out = place_of(b, query) + lane % 4 * 2;
     UNROLL for (int n = 0; n < width / 8; ++n)
       if (n * 8 < b->p->head_dim)
-        *(two *)(out + n * 8) = (two){bits_of(w->sums[n * 4 + r * 2] * inverse),
-                                      bits_of(w->sums[n * 4 + r * 2 + 1] * inverse)};
+        store_pair(b->p, out + n * 8, w->sums[n * 4 + r * 2] * inverse,
+                   w->sums[n * 4 + r * 2 + 1] * inverse);
   }
 }
 

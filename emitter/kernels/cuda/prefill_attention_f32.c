@@ -162,12 +162,12 @@ INLINE void write_float_results(const float_warp *w, const query_block *b, int f
     if (query >= b->end_query)
       continue;
     const float inverse = inverse_of_total(b, query, w->max[r], total);
-    float *out = b->p->out + place_of(b, query);
+    const index out = place_of(b, query);
     UNROLL for (int piece = 0; piece < width / PIECE; ++piece)
-      UNROLL for (int i = 0; i < 2; ++i)
-        if (piece * PIECE + lane * 2 < b->p->head_dim)
-          out[piece * PIECE + lane * 2 + i] =
-              w->sums[(piece * rows + r) * 2 + i] * inverse;
+      if (piece * PIECE + lane * 2 < b->p->head_dim)
+        store_pair(b->p, out + piece * PIECE + lane * 2,
+                   w->sums[(piece * rows + r) * 2] * inverse,
+                   w->sums[(piece * rows + r) * 2 + 1] * inverse);
   }
 }
 

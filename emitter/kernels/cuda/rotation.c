@@ -15,8 +15,8 @@ KERNEL cuda_rotation(const int32_t *positions, const float *cos_coarse,
                      const float *sin_coarse, const float *cos_fine,
                      const float *sin_fine, float *cos, float *sin, int pairs) {
   const index row = block_idx();
-  start_next_kernel();
   wait_for_previous_kernel();
+  start_next_kernel();
   const index position = positions[row];
   const index coarse = position / FINE * pairs, fine = position % FINE * pairs;
   for (index i = thread_idx(); i < pairs; i += THREADS) {

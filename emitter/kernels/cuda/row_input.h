@@ -1,80 +1,76 @@
-// The input of a product of a single row: x, or its norm, in shared memory.
+// The input of a product of a single row: x, or its norm (see norm.h), in shared memory.
 //
-//   norm 1  x / sqrt(mean(x^2) + epsilon) * (offset + weight)
-//   norm 2  (x - mean(x)) / sqrt(variance(x) + epsilon) * (offset + weight) + bias
-//
-// Every block computes it for itself: x is short and in L2, and a kernel of its own
+// Every block computes the norm for itself: x is short and in L2, and a kernel of its own
 // would take longer.
+//
+// Inputs of weights that are whole numbers are whole numbers too, of 16 bits, with a
+// scale for as many as 16 bytes of weights hold: the largest is 32767 times the scale.
+// So products are dot products of bytes, of both halves of each input, with exact sums.
 #ifndef KERNELS_CUDA_ROW_INPUT_H
 #define KERNELS_CUDA_ROW_INPUT_H
 
+#include "norm.h"
 #include "weights.h"
 
 enum {
-  THREADS = 256,
-  WARPS = THREADS / WARP,
   // Inputs that fit into shared memory, beside sums of warps. Longer rows have no
   // norm here.
   CAPACITY = 12032,
-  AHEAD = 2, // fours of a thread whose loads are under way
+  // Fours of a thread whose loads are under way, with and without a norm.
+  AHEAD = 2,
+  MAX_AHEAD = 8,
 };
 
-STATED(threads, THREADS);
 STATED(capacity, CAPACITY);
 
-typedef enum { NORM_NONE, NORM_RMS, NORM_LAYER } norm_kind;
-
-typedef struct {
-  norm_kind kind;
-  element_type type; // of weight and bias
-  const void *weight, *bias;
-  float epsilon, offset;
-} norm;
-
-// Four inputs at a time: those of a weight vector that are its part p are at
-// [p * vectors + vector]. So lanes, which multiply consecutive vectors, read
-// consecutive addresses and do not conflict.
+// What products read of an input at once, in parts of 16 bytes: part p of what belongs
+// to a vector of weights is at [p * vectors + vector]. So lanes, which multiply
+// consecutive vectors, read consecutive addresses and do not conflict.
+//
+// Floats are four inputs in a part. Of whole numbers, parts have the upper bytes of 16
+// inputs, signed, and then come as many with the lower bytes; after all parts, there is
+// a `whole_scale` for each vector.
 SHARED_MEMORY uint4_t staged[CAPACITY / 4];
 
-SHARED_MEMORY float norm_sums[WARPS];
+// The scale of the inputs of a vector, and -8 times their sum: Q4's weights are stored
+// plus 8.
+typedef struct {
+  float scale;
+  int32_t start;
+} whole_scale;
 
-// Returns the sum over the block.
-INLINE float block_sum(float x, int thread) {
-  const float sum = warp_reduce_sum(x);
-  if (thread % WARP == 0)
-    norm_sums[thread / WARP] = sum;
-  syncthreads();
-  float all = 0.0f;
-  UNROLL for (int w = 0; w < WARPS; ++w)
-    all += norm_sums[w];
-  return all;
+INLINE int is_whole(weight_type type) {
+  return type == WEIGHT_Q8 || type == WEIGHT_Q4;
 }
 
-// Replaces what this thread has staged by its layer norm.
-INLINE void normalize_staged(const norm *by, int inputs, int parts, int vectors,
-                             float sum, int thread) {
-  const float mean = sum / (float)inputs;
-  float squares = 0.0f;
+INLINE SHARED_SPACE whole_scale *whole_scales(weight_type type, int vectors) {
+  return (SHARED_SPACE whole_scale *)(staged +
+                                      inputs_in_16_bytes(type) / 8 * vectors);
+}
+
+// The mean of a layer norm's input, and the inverse of its deviation.
+typedef struct {
+  float mean, scale;
+} layer_statistics;
+
+INLINE layer_statistics statistics_of(const float *x, const norm *by, int inputs,
+                                      int thread) {
+  float sum = 0.0f, squares = 0.0f;
   for (int i = thread; i < inputs / 4; i += THREADS) {
-    const four x = four_of(staged[i % parts * vectors + i / parts]);
+    const four row = four_of(load_written_16_bytes(x + 4 * i, 1));
     UNROLL for (int e = 0; e < 4; ++e)
-      squares = __builtin_fmaf(x.of[e] - mean, x.of[e] - mean, squares);
+      sum += row.of[e];
+  }
+  const float mean = block_sum(sum, thread) / (float)inputs;
+  for (int i = thread; i < inputs / 4; i += THREADS) {
+    const four row = four_of(load_written_16_bytes(x + 4 * i, 1));
+    UNROLL for (int e = 0; e < 4; ++e)
+      squares = __builtin_fmaf(row.of[e] - mean, row.of[e] - mean, squares);
   }
   syncthreads(); // until all have read the sums before
   squares = block_sum(squares, thread);
-  const float scale = rsqrt_approx(squares / (float)inputs + by->epsilon);
-  for (int i = thread; i < inputs / 4; i += THREADS) {
-    const int at = i % parts * vectors + i / parts;
-    four x = four_of(staged[at]);
-    const raw_four weights = load_raw_four(by->weight, by->type, i, 1);
-    const raw_four biases = load_raw_four(by->bias, by->type, i, 1);
-    const four w = four_of_raw(by->type, weights);
-    const four b = four_of_raw(by->type, biases);
-    UNROLL for (int e = 0; e < 4; ++e)
-      x.of[e] = (x.of[e] - mean) * scale * (by->offset + w.of[e]) + b.of[e];
-    staged[at] = words_of(x);
-  }
-  syncthreads();
+  return (layer_statistics){mean,
+                            rsqrt_approx(squares / (float)inputs + by->epsilon)};
 }
 
 // A thread's norm weights that are under way.
@@ -88,51 +84,113 @@ INLINE norm_weights load_norm_weights(const norm *by, int inputs, int i) {
   UNROLL for (int a = 0; a < AHEAD; ++a) {
     const int at = i + a * THREADS;
     found.of[a] = load_raw_four(by->weight, by->type, at,
-                                 by->kind == NORM_RMS && at < inputs / 4);
+                                 by->kind != NORM_NONE && at < inputs / 4);
   }
   return found;
 }
 
-// Stages x or its norm, in `parts` parts of vectors. `weights` are this thread's first
-// ones. Returns a factor for the products: the RMS norm's scale, so that nobody waits
-// for it before multiplying.
-INLINE float stage(const float *x, const norm *by, norm_weights weights,
-                   int inputs, const int parts) {
-  const int thread = (int)thread_idx(), vectors = inputs / (4 * parts);
+// Returns a word of the bytes of four numbers, `byte` of each.
+INLINE uint32_t gather_bytes(const uint32_t of[4], const uint32_t byte) {
+  const uint32_t choice = byte | (byte + 4) << 4;
+  const uint32_t low = permute_bytes(of[0], of[1], choice);
+  return permute_bytes(low, permute_bytes(of[2], of[3], choice), 0x5410);
+}
+
+// Stages four consecutive inputs as whole numbers. All lanes of a warp call it, those
+// past the last input without `there`.
+INLINE void stage_whole(weight_type type, int i, int vectors, four x, int there) {
+  const int fours = inputs_in_16_bytes(type) / 4, parts = fours / 4;
+  float most = 0.0f;
+  UNROLL for (int e = 0; e < 4; ++e)
+    most = max_float(most, __builtin_fabsf(x.of[e]));
+  UNROLL for (int mask = 1; mask < fours; mask *= 2)
+    most = max_float(most, shuffle_xor(most, mask));
+  const float inverse = most == 0.0f ? 0.0f : 32767.0f / most;
+  uint32_t whole[4];
+  int32_t sum = 0;
+  UNROLL for (int e = 0; e < 4; ++e) {
+    // Next to 1.5 * 2^23, the lowest bits of a float are those of a whole number.
+    whole[e] = bits_of(__builtin_fmaf(x.of[e], inverse, 0x1.8p23f));
+    sum += (int16_t)whole[e];
+  }
+  if (type == WEIGHT_Q4)
+    UNROLL for (int mask = 1; mask < fours; mask *= 2)
+      sum += (int32_t)shuffle_xor_u32((uint32_t)sum, mask);
+  if (!there)
+    return;
+  const int vector = i / fours, word = i % fours;
+  SHARED_SPACE uint32_t *to =
+      (SHARED_SPACE uint32_t *)(staged + word / 4 * vectors + vector) + word % 4;
+  to[0] = gather_bytes(whole, 1);
+  to[parts * vectors * 4] = gather_bytes(whole, 0);
+  if (word == 0) {
+    SHARED_SPACE whole_scale *scale = whole_scales(type, vectors) + vector;
+    scale->scale = most * (1.0f / 32767.0f);
+    scale->start = -8 * sum;
+  }
+}
+
+// Stages four consecutive inputs, number `i`, as products with a type of weights read
+// them.
+INLINE void stage_four(weight_type type, int i, int vectors, four x, int there) {
+  const int parts = inputs_in_16_bytes(type) / 4;
+  if (is_whole(type))
+    stage_whole(type, i, vectors, x, there);
+  else if (there)
+    staged[i % parts * vectors + i / parts] = words_of(x);
+}
+
+// Returns the norm of four consecutive inputs, number `i`, by weights as loaded. The RMS
+// norm's scale is left out, and for it squares are added to `sum`.
+INLINE four normed(const norm *by, const layer_statistics *of, four x,
+                   raw_four weights, int i, int inputs, float *sum) {
+  const four w = four_of_raw(by->type, weights);
+  if (by->kind == NORM_RMS)
+    UNROLL for (int e = 0; e < 4; ++e) {
+      *sum = __builtin_fmaf(x.of[e], x.of[e], *sum);
+      x.of[e] *= by->offset + w.of[e];
+    }
+  if (by->kind == NORM_LAYER) {
+    const four b =
+        four_of_raw(by->type, load_raw_four(by->bias, by->type, i, i < inputs / 4));
+    UNROLL for (int e = 0; e < 4; ++e)
+      x.of[e] = (x.of[e] - of->mean) * of->scale * (by->offset + w.of[e]) + b.of[e];
+  }
+  return x;
+}
+
+// Stages x or its norm. `weights` are this thread's first ones. Returns a factor for the
+// products: the RMS norm's scale, so that nobody waits for it before multiplying.
+INLINE float stage(weight_type type, const float *x, const norm *by,
+                   norm_weights weights, int inputs, const int ahead) {
+  const int thread = (int)thread_idx();
+  const int vectors = inputs / inputs_in_16_bytes(type);
+  layer_statistics of = {0.0f, 1.0f};
+  if (by->kind == NORM_LAYER)
+    of = statistics_of(x, by, inputs, thread);
   float sum = 0.0f;
+  // The threads of a warp make the same number of steps.
 #pragma clang loop unroll(disable)
-  for (int i = thread; i < inputs / 4; i += AHEAD * THREADS) {
-    uint4_t rows[AHEAD];
-    UNROLL for (int a = 0; a < AHEAD; ++a)
+  for (int i = thread; i - thread % WARP < inputs / 4; i += ahead * THREADS) {
+    uint4_t rows[MAX_AHEAD];
+    UNROLL for (int a = 0; a < ahead; ++a)
       rows[a] = load_written_16_bytes(x + 4 * (i + a * THREADS),
                                       i + a * THREADS < inputs / 4);
-    UNROLL for (int a = 0; a < AHEAD; ++a) {
+    UNROLL for (int a = 0; a < ahead; ++a) {
       const int at = i + a * THREADS;
-      four row = four_of(rows[a]);
-      UNROLL for (int e = 0; e < 4; ++e)
-        sum = by->kind == NORM_LAYER
-                  ? sum + row.of[e]
-                  : __builtin_fmaf(row.of[e], row.of[e], sum);
-      if (by->kind == NORM_RMS) {
-        const four w = four_of_raw(by->type, weights.of[a]);
-        UNROLL for (int e = 0; e < 4; ++e)
-          row.of[e] *= by->offset + w.of[e];
+      if (at - thread % WARP < inputs / 4) {
+        const four row = normed(by, &of, four_of(rows[a]), weights.of[a % AHEAD], at,
+                                inputs, &sum);
+        stage_four(type, at, vectors, row, at < inputs / 4);
       }
-      if (at < inputs / 4)
-        staged[at % parts * vectors + at / parts] = words_of(row);
     }
-    weights = load_norm_weights(by, inputs, i + AHEAD * THREADS);
+    weights = load_norm_weights(by, inputs, i + ahead * THREADS);
   }
-  if (by->kind == NORM_NONE) {
+  if (by->kind != NORM_RMS) {
     syncthreads();
     return 1.0f;
   }
-  sum = block_sum(sum, thread);
-  if (by->kind == NORM_LAYER) {
-    normalize_staged(by, inputs, parts, vectors, sum, thread);
-    return 1.0f;
-  }
-  return rsqrt_approx(sum / (float)inputs + by->epsilon);
+  return rsqrt_approx(block_sum(sum, thread) / (float)inputs + by->epsilon);
 }
 
 #endif

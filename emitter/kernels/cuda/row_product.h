@@ -1,6 +1,6 @@
 // Products of a single row by rows of weights, at the speed of memory.
 //
-// A unit is ROWS rows of a matrix, or pairs of rows of two. `split` warps of a block
+// A unit is some rows of a matrix, or pairs of rows of two. `split` warps of a block
 // share a unit; each reads chunks of some times 32 consecutive vectors of 16 bytes, so
 // that each load of a warp is 512 contiguous bytes. A warp has all loads of its next
 // chunk under way while it multiplies: a load is issued when the one before into the
@@ -14,16 +14,13 @@
 #include "row_input.h"
 
 enum {
-  ROWS = 1,
-  MAX_VECTORS = 4, // of a row, that a lane has under way
-  // Rows of a unit of pairs.
-  PAIRED_ROWS = ROWS < 2 ? 2 : ROWS,
-  MAX_ROWS = PAIRED_ROWS,
+  VECTORS = 4, // of a row, that a lane has under way
+  MAX_ROWS = 2,
   MAX_MATRICES = 3,
 };
 
-STATED(rows, ROWS);
 STATED(matrices, MAX_MATRICES);
+STATED(vectors, VECTORS);
 
 typedef struct {
   const void *weights, *scales;
@@ -54,21 +51,19 @@ INLINE int by_split(const product *p, int x) {
   return x >> __builtin_ctz((unsigned)p->split);
 }
 
-// Returns how many vectors of a row a lane has under way. More bytes that become floats
-// would take more registers than they are worth.
-INLINE int vectors_of(const product *p) {
-  return p->type == WEIGHT_Q8 || p->type == WEIGHT_Q4 ? MAX_VECTORS / 2 : MAX_VECTORS;
+// Returns how many rows a unit has. The fewer bytes a row has, the more rows a lane has to
+// have under way; and rows share what is loaded of the input.
+#define ROWS(type) ((type) == WEIGHT_Q4 ? 2 : 1)
+
+INLINE int rows_of(const product *p) {
+  return p->paired ? MAX_ROWS : ROWS(p->type);
 }
+
+// Returns how many outputs a unit has.
+INLINE int outputs_of(const product *p) { return rows_of(p) / (p->paired ? 2 : 1); }
 
 // Returns which of a unit's warps this one is.
 INLINE int share_of(const product *p, int warp) { return warp & (p->split - 1); }
-
-INLINE int rows_of(const product *p) { return p->paired ? PAIRED_ROWS : ROWS; }
-
-// Returns how many outputs a unit has.
-INLINE int outputs_of(const product *p) {
-  return p->paired ? PAIRED_ROWS / 2 : ROWS;
-}
 
 INLINE unit unit_at(const product *p, int number) {
   unit found = {p->matrices[0], number * outputs_of(p)};
@@ -96,12 +91,12 @@ typedef struct {
   const uint16_t *scales[MAX_ROWS]; // of Q4
   int vectors;                      // of a row, or 0 past the last unit
   int at;                           // the next chunk's first vector of this lane
-  uint4_t words[MAX_ROWS][MAX_VECTORS];
-  uint32_t word_scales[MAX_ROWS][MAX_VECTORS];
+  uint4_t words[MAX_ROWS][VECTORS];
+  uint32_t word_scales[MAX_ROWS][VECTORS];
 } stream;
 
 INLINE int first_vector(const product *p, int thread) {
-  return share_of(p, thread / WARP) * (vectors_of(p) * WARP) + thread % WARP;
+  return share_of(p, thread / WARP) * (VECTORS * WARP) + thread % WARP;
 }
 
 INLINE void begin_unit(stream *s, const product *p, int number, int thread) {
@@ -135,13 +130,45 @@ typedef struct {
   float of[MAX_ROWS][2];
 } sums;
 
-// Adds the products of vector `v` of a chunk, whose number in the row is `at`. Past
-// the row's end, weights or scales are zeros, and the input is the last one.
-INLINE void add_vector(const stream *s, const product *p, int v, int at,
+// Adds the products of a vector `v` of whole numbers by the staged ones, whose number in
+// the row is `at`.
+INLINE void add_whole(const stream *s, const product *p, int v, int at, sums *into) {
+  const int vectors = p->inputs / inputs_in_16_bytes(p->type);
+  const int halves = inputs_in_16_bytes(p->type) / 16;
+  uint4_t upper[2], lower[2];
+  UNROLL for (int h = 0; h < halves; ++h) {
+    upper[h] = staged[h * vectors + at];
+    lower[h] = staged[(halves + h) * vectors + at];
+  }
+  const whole_scale by = whole_scales(p->type, vectors)[at];
+  UNROLL for (int r = 0; r < rows_of(p); ++r) {
+    const uint4_t words = s->words[r][v];
+    int32_t of_upper = 0, of_lower = p->type == WEIGHT_Q4 ? by.start : 0;
+    float scale = by.scale;
+    UNROLL for (int w = 0; w < 4; ++w) {
+      if (p->type == WEIGHT_Q8) {
+        of_upper = dot_signed(words[w], upper[0][w], of_upper);
+        of_lower = dot_unsigned(words[w], lower[0][w], of_lower);
+      } else {
+        UNROLL for (int h = 0; h < 2; ++h) {
+          const uint32_t bytes = words[w] >> 4 * h & 0x0f0f0f0fu;
+          of_upper = dot_signed(bytes, upper[h][w], of_upper);
+          of_lower = dot_unsigned(bytes, lower[h][w], of_lower);
+        }
+      }
+    }
+    if (p->type == WEIGHT_Q4)
+      scale *= float_from_f16((uint16_t)s->word_scales[r][v]);
+    into->of[r][v % 2] = __builtin_fmaf((float)(of_upper * 256 + of_lower), scale,
+                                        into->of[r][v % 2]);
+  }
+}
+
+// Adds the products of vector `v` by floats, which are staged or not.
+INLINE void add_floats(const stream *s, const product *p, int v, int at,
                        const int is_staged, sums *into) {
   const int parts = inputs_in_16_bytes(p->type) / 4;
   const int vectors = p->inputs / inputs_in_16_bytes(p->type);
-  at = min_int(at, vectors - 1);
   float of_groups[MAX_ROWS][2] = {{0.0f}};
   UNROLL for (int part = 0; part < parts; ++part) {
     const four x =
@@ -160,6 +187,17 @@ INLINE void add_vector(const stream *s, const product *p, int v, int at,
       into->of[r][0] =
           __builtin_fmaf(of_groups[r][0] + of_groups[r][1],
                          float_from_f16((uint16_t)s->word_scales[r][v]), into->of[r][0]);
+}
+
+// Adds the products of vector `v` of a chunk, whose number in the row is `at`. Past
+// the row's end, weights or scales are zeros, and the input is the last one.
+INLINE void add_vector(const stream *s, const product *p, int v, int at,
+                       const int is_staged, sums *into) {
+  at = min_int(at, p->inputs / inputs_in_16_bytes(p->type) - 1);
+  if (is_staged && is_whole(p->type))
+    add_whole(s, p, v, at, into);
+  else
+    add_floats(s, p, v, at, is_staged, into);
 }
 
 // Of two units in turn, so that the next one need not wait for readers.

@@ -29,8 +29,8 @@ KERNEL cuda_stage(const int32_t *positions, const int32_t *slots,
                   int32_t *own_positions, int32_t *row_numbers, int32_t *own_pages,
                   int32_t *counters, int rows, int entries, int sequences,
                   int count) {
-  start_next_kernel();
   wait_for_previous_kernel();
+  start_next_kernel();
   copy(positions, own_positions, rows);
   copy(positions, row_numbers, rows);
   copy(slots, row_numbers + rows, rows);

@@ -68,6 +68,19 @@ INLINE uint4_t load_8_bytes(const void *p, int valid) {
 DEFINE_LOAD(load_4_bytes, "ld.global.nc.b32")
 DEFINE_LOAD(load_2_bytes, "ld.global.nc.u16")
 
+// Adds the products of four signed bytes by four signed or unsigned ones.
+INLINE int32_t dot_signed(uint32_t a, uint32_t b, int32_t sum) {
+  int32_t found;
+  __asm__("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(found) : "r"(a), "r"(b), "r"(sum));
+  return found;
+}
+
+INLINE int32_t dot_unsigned(uint32_t a, uint32_t b, int32_t sum) {
+  int32_t found;
+  __asm__("dp4a.s32.u32 %0, %1, %2, %3;" : "=r"(found) : "r"(a), "r"(b), "r"(sum));
+  return found;
+}
+
 #else
 #include "emulated/stream.h"
 #endif

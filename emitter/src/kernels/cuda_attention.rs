@@ -119,6 +119,8 @@ arguments! {
         soft_cap: F32Bits,
         has_first_pages: bool,
         has_sinks: bool,
+        /// 0 is `f32`, 1 bf16, 2 f16.
+        out_type: usize,
     }
 }
 

@@ -11,10 +11,14 @@ pub(crate) const MAX_MATRICES: usize = 3;
 
 /// Threads and warps of a workgroup: as in `cuda/row_input.h`.
 const THREADS: usize = 256;
-const WARPS: usize = THREADS / 32;
+const LANES: usize = 32;
+const WARPS: usize = THREADS / LANES;
 
-/// The fewest workgroups of floats that keep an H100 busy, and the most of packed weights: more of these take turns, because
-/// each computes the norm again.
+/// Vectors of a row that a thread reads at once: as in `cuda/row_product.h`.
+const VECTORS: usize = 4;
+
+/// The fewest workgroups of floats that keep an H100 busy, and the most of packed weights, which are as many as it runs at a time:
+/// these take turns, because each computes the norm again.
 const BUSY: usize = 384;
 const RESIDENT: usize = 264;
 
@@ -59,6 +63,11 @@ impl MatvecWeights {
             Self::Q8 => names!("q8"),
             Self::Q4 => names!("q4"),
         }
+    }
+
+    /// Returns how many outputs a unit has, unless it is a pair of two matrices.
+    fn rows(self) -> usize {
+        if self == Self::Q4 { 2 } else { 1 }
     }
 
     /// Returns how many inputs a thread reads at once.
@@ -107,26 +116,35 @@ pub(crate) struct MatvecProducts {
 }
 
 impl MatvecProducts {
-    /// Returns how many outputs there are, or pairs of outputs of two matrices, each for some warps.
+    /// Returns how many units there are, some outputs or a pair of outputs of two matrices each, which some warps share.
     fn units(&self, form: Form) -> usize {
         let outputs = self.matrices.iter().map(|matrix| matrix.outputs);
-        if form == Form::Gated { outputs.take(1).sum() } else { outputs.sum() }
+        match form {
+            Form::Gated => outputs.take(1).sum(),
+            _ => outputs.map(|outputs| outputs.div_ceil(self.weights.rows())).sum(),
+        }
     }
 
     fn is_packed(&self) -> bool {
         matches!(self.weights, MatvecWeights::Q8 | MatvecWeights::Q4)
     }
 
-    /// Returns how many warps share an output.
+    /// Returns how many warps share a unit.
     fn split(&self, form: Form) -> usize {
-        let few = self.units(form) < BUSY * WARPS;
-        if few && !self.is_packed() { 2 } else { 1 }
+        let units = self.units(form);
+        if !self.is_packed() {
+            return if units < BUSY * WARPS { 2 } else { 1 };
+        }
+        // Each warp has at least one chunk of a row, and all run at the same time.
+        let chunks = self.inputs.div_ceil(self.weights.vector() * VECTORS * LANES);
+        let fits = |&split: &usize| split <= chunks && units * split <= RESIDENT * WARPS;
+        [8, 4, 2].into_iter().find(fits).unwrap_or(1)
     }
 
     /// Returns the workgroups of a call.
     fn workgroups(&self, form: Form) -> usize {
         let all = (self.units(form) * self.split(form)).div_ceil(WARPS);
-        if self.is_packed() && all > 2 * RESIDENT { RESIDENT } else { all }
+        if self.is_packed() { all.min(RESIDENT) } else { all }
     }
 }
 
@@ -270,8 +288,10 @@ mod tests {
         use MatvecWeights::{Bf16, F16, F32, Q4, Q8};
         for weights in [F32, Bf16, F16, Q8, Q4] {
             let function = weights.function(Form::Added).name;
-            let found = ["threads", "rows", "matrices"].map(|name| stated_constant(function, name));
-            assert_eq!(found, [THREADS, 1, MAX_MATRICES].map(Some), "{weights:?}");
+            let found = ["threads", "vectors", "matrices"].map(|name| stated_constant(function, name));
+            assert_eq!(found, [THREADS, VECTORS, MAX_MATRICES].map(Some), "{weights:?}");
+            let ty = function.rsplit('_').next().unwrap();
+            assert_eq!(stated_constant(function, &format!("{ty}_rows")), Some(weights.rows()), "{weights:?}");
         }
     }
 }

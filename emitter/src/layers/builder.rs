@@ -69,6 +69,10 @@ pub(crate) struct Builder<'a> {
     pub(crate) row_products: HashMap<Tensor, RowProduct>,
     /// Those of several rows.
     pub(crate) rows_products: HashMap<Tensor, RowsProduct>,
+    /// The parts, `[splits, rows, outputs]`, of products whose parts a kernel has yet to add.
+    pub(crate) product_parts: HashMap<Tensor, Tensor>,
+    /// Rows in the type that kernels of GPUs multiply, `[rows, width]`, by the tensor of floats that is made of them.
+    pub(crate) halves: HashMap<Tensor, Tensor>,
     /// Rows with their elements in the order that the second tensor lists.
     ordered: HashMap<(Tensor, Tensor), Tensor>,
 }
@@ -99,6 +103,8 @@ impl<'a> Builder<'a> {
             norms: HashMap::new(),
             row_products: HashMap::new(),
             rows_products: HashMap::new(),
+            product_parts: HashMap::new(),
+            halves: HashMap::new(),
             ordered: HashMap::new(),
         }
     }
@@ -109,6 +115,26 @@ impl<'a> Builder<'a> {
             Products::Native => self.precision,
             Products::Widened | Products::Kernels(_) => Dtype::F32,
         }
+    }
+
+    /// Returns the number that kernels of GPUs know an element type of floats by.
+    pub(crate) fn number_of(ty: Dtype) -> usize {
+        match ty {
+            Dtype::BF16 => 1,
+            Dtype::F16 => 2,
+            _ => 0,
+        }
+    }
+
+    /// Returns what a kernel made, in any type of floats, as `f32` of a shape. Kernels that multiply rows take what was made.
+    pub(crate) fn widened(&mut self, made: Tensor, shape: &[usize]) -> Tensor {
+        if self.graph.dtype(made) == Dtype::F32 {
+            return self.graph.reshape(made, shape);
+        }
+        let wide = self.graph.convert(made, Dtype::F32);
+        let wide = self.graph.reshape(wide, shape);
+        self.halves.insert(wide, made);
+        wide
     }
 
     /// Returns the number of real tokens among `tokens`, in each of `batch` rows.

@@ -1,17 +1,26 @@
-//! RMS norm and layer norm, by kernels on CPUs (`kernel.rs`) and as generated code (`generated.rs`).
+//! RMS norm and layer norm, by kernels on CPUs (`kernel.rs`) and of several rows on GPUs (`gpu.rs`), and as generated code
+//! (`generated.rs`).
 
 mod generated;
+mod gpu;
 mod kernel;
 
 use mlxcel_models::Norm;
+use safetensors::Dtype;
 
 use self::generated::norm as generated_norm;
+pub(crate) use self::gpu::{Addend, norm_rows};
 use super::{builder::Builder, linear::takes_norm};
 use crate::{graph::Tensor, plan::Products};
 
 /// Normalizes the last dimension of `x`, `[batch, tokens, width]`, in `f32`, see [`Norm`].
 pub(crate) fn norm(b: &mut Builder<'_>, layer: &Norm, x: Tensor) -> Tensor {
     let Products::Kernels(isa) = b.numerics.products else {
+        // The norm of one row is computed with the product after it.
+        let is_row = b.graph.shape(x).iter().rev().skip(1).all(|&size| size == 1);
+        if !is_row && let Some([_, normed]) = norm_rows(b, x, None, Some((layer, Dtype::F32))) {
+            return normed;
+        }
         let normed = generated_norm(b, layer, x);
         if takes_norm(b, layer) {
             b.norms.insert(normed, (x, layer.clone()));

@@ -1,58 +1,77 @@
 //! The residual stream of a model's blocks.
 
 use mlxcel_models::Norm;
+use safetensors::Dtype;
 
 use super::{
     builder::Builder,
     linear::added,
-    norm::{add_norm, norm},
+    norm::{Addend, add_norm, norm, norm_rows},
 };
 use crate::{graph::Tensor, plan::Products};
 
 /// The residual stream, `[batch, tokens, hidden]`. Its last addition waits for the next norm, because kernels do both at once.
 pub(crate) struct Residual {
     x: Tensor,
-    pending: Option<Pending>,
-}
-
-/// `result · scale`, which is not yet added.
-struct Pending {
-    result: Tensor,
-    scale: f64,
+    /// What is not yet added.
+    pending: Option<Addend>,
+    /// Whether kernels of a GPU add to several rows.
+    has_rows: bool,
 }
 
 impl Residual {
     /// Begins with `x`.
-    pub(crate) fn new(x: Tensor) -> Self {
-        Self { x, pending: None }
+    pub(crate) fn new(b: &Builder<'_>, x: Tensor) -> Self {
+        let rows: usize = b.graph.shape(x).iter().rev().skip(1).product();
+        Self { x, pending: None, has_rows: b.numerics.gpu.is_some() && rows > 1 }
     }
 
-    /// Adds `result · scale`.
-    pub(crate) fn add(&mut self, b: &mut Builder<'_>, result: Tensor, scale: f64) {
+    /// Adds `result · factor`.
+    pub(crate) fn add(&mut self, b: &mut Builder<'_>, result: Tensor, factor: f64) {
         self.sum(b);
-        if let Some(sum) = added(b, result, self.x, scale) {
+        if let Some(sum) = added(b, result, self.x, factor) {
             self.x = sum;
             return;
         }
-        self.pending = Some(Pending { result, scale });
-        if !matches!(b.numerics.products, Products::Kernels(_)) {
+        self.pending = Some(Addend { result, factor });
+        if !self.has_rows && !matches!(b.numerics.products, Products::Kernels(_)) {
             self.sum(b);
         }
     }
 
     /// Returns the sum of all that was added.
     pub(crate) fn sum(&mut self, b: &mut Builder<'_>) -> Tensor {
-        if let Some(Pending { result, scale }) = self.pending.take() {
-            let result = b.graph.scale(result, scale);
-            self.x = b.graph.add(self.x, result);
-        }
+        let Some(pending) = self.pending.take() else { return self.x };
+        let by_kernel = self.has_rows.then(|| norm_rows(b, self.x, Some(pending), None)).flatten();
+        self.x = by_kernel.map_or_else(
+            || {
+                let result = b.graph.scale(pending.result, pending.factor);
+                b.graph.add(self.x, result)
+            },
+            |[sum, _]| sum,
+        );
         self.x
     }
 
     /// Returns the norm of the sum.
     pub(crate) fn norm(&mut self, b: &mut Builder<'_>, layer: &Norm) -> Tensor {
-        let Some(Pending { result, scale }) = self.pending.take() else { return norm(b, layer, self.x) };
-        let [sum, normed] = add_norm(b, layer, [self.x, result], scale);
+        self.rounded_norm(b, layer, Dtype::F32)
+    }
+
+    /// Returns the norm of the sum, for products alone: kernels may round it to the type that these multiply.
+    pub(crate) fn input(&mut self, b: &mut Builder<'_>, layer: &Norm) -> Tensor {
+        let ty = b.operand_dtype();
+        self.rounded_norm(b, layer, ty)
+    }
+
+    fn rounded_norm(&mut self, b: &mut Builder<'_>, layer: &Norm, ty: Dtype) -> Tensor {
+        let pending = self.pending.take();
+        let by_kernel = self.has_rows.then(|| norm_rows(b, self.x, pending, Some((layer, ty)))).flatten();
+        let [sum, normed] = match (by_kernel, pending) {
+            (Some(both), _) => both,
+            (None, Some(Addend { result, factor })) => add_norm(b, layer, [self.x, result], factor),
+            (None, None) => [self.x, norm(b, layer, self.x)],
+        };
         self.x = sum;
         normed
     }
@@ -64,7 +83,7 @@ impl Residual {
         select: impl Fn(&mut Builder<'_>, Tensor) -> Tensor,
     ) {
         self.x = select(b, self.x);
-        if let Some(Pending { result, .. }) = &mut self.pending {
+        if let Some(Addend { result, .. }) = &mut self.pending {
             *result = select(b, *result);
         }
     }

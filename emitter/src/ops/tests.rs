@@ -437,11 +437,12 @@ fn sizes_above_32_bits_are_refused_on_gpus() {
     let call = |length: usize| {
         move |g: &mut Graph| {
             let logits = f32(g, &[2]);
-            let argmax = Argmax { logits, out: TensorType::new(Dtype::F32, [2]), length };
+            let (argmax, _) = Argmax::of(logits, 2, 1);
+            let argmax = Argmax { length, ..argmax };
             let call = Call::new(g, Isa::Sm80, argmax, Grid { items: 1, grain: 1 });
             g.dispatch(&call.executable, &call.operands, &call.numbers)[0]
         }
     };
-    assert_eq!(result_type(call((1 << 32) - 1)), "tensor<2xf32>");
+    assert_eq!(result_type(call((1 << 32) - 1)), "tensor<2xi32>");
     assert_eq!(error(call(1 << 32)), "flow.dispatch: found 4294967296 : i64, expected at most 32 bits");
 }

@@ -49,7 +49,7 @@ pub(super) fn block(
 /// Returns the input of a branch's layer.
 fn layer_input<T>(b: &mut Builder<'_>, branch: &Branch<T>, x: &mut Residual) -> Tensor {
     match &branch.before {
-        Some(before) => b.scope("norm", |b| x.norm(b, before)),
+        Some(before) => b.scope("norm", |b| x.input(b, before)),
         None => x.sum(b),
     }
 }
@@ -70,6 +70,6 @@ fn add_branch<T>(b: &mut Builder<'_>, branch: &Branch<T>, x: &mut Residual, resu
     x.add(b, result, branch.scale);
     if let Some(layer) = &branch.after_sum {
         let normed = b.scope("norm_after_sum", |b| x.norm(b, layer));
-        *x = Residual::new(normed);
+        *x = Residual::new(b, normed);
     }
 }

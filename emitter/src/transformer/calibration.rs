@@ -130,7 +130,7 @@ impl Collector<'_> {
             let pages = b.graph.full(0.0, Dtype::I32, &[1, 1]);
             let mut cache =
                 Cache::transient(b, model, 1, PageTable { pages, first_pages: None, slots: None });
-            let mut stream = Residual::new(x);
+            let mut stream = Residual::new(b, x);
             // Without its index, so that equal blocks have equal functions.
             b.scope("layer", |b| {
                 if let Some(mut cache) = cache.layer(b.cache_type, index) {
@@ -147,7 +147,8 @@ impl Collector<'_> {
         let Head::Logits(layer) = &model.head else { return Ok(()) };
         let product = layer.effective_linear(&model.embedding);
         self.part((Dtype::F32, &[1, self.window, model.hidden]), |b, x| {
-            let x = normed(b, model, &mut Residual::new(x));
+            let mut stream = Residual::new(b, x);
+            let x = normed(b, model, &mut stream);
             b.observe([&product], x);
             None
         })

@@ -94,7 +94,7 @@ fn entry_results(
         _ => Cache::new(&mut b.graph, model, pools),
     };
     let x = b.scope("embedding", |b| embedding(b, &model.embedding, tokens, positions));
-    let mut stream = Residual::new(x);
+    let mut stream = Residual::new(b, x);
     blocks(b, model, plan, &mut cache, &rows, &mut stream);
     let made = match &model.head {
         Head::Logits(_) => {

@@ -7,13 +7,10 @@ use safetensors::Dtype;
 use super::best::rows_grid;
 use crate::{
     graph::Tensor,
-    kernels::{Argmax, BestToken, Grid},
+    kernels::{Argmax, BestToken},
     layers::{builder::Builder, linear::linear},
     types::TensorType,
 };
-
-/// Threads of a workgroup, as in `kernels/cuda/argmax.c`.
-const ARGMAX_THREADS: usize = 1024;
 
 /// Computes the next tokens and the logits of the last hidden states of `selected` rows, `[1, selected, hidden]`.
 pub(super) fn head(
@@ -53,20 +50,9 @@ fn argmax(b: &mut Builder<'_>, logits: Tensor) -> Tensor {
             b.module.call(&mut b.graph, isa, best, rows_grid(rows, vocab))[0]
         }
         (None, Some(isa)) => {
-            let argmax = Argmax { logits, out: next, length: vocab };
-            b.module.call(&mut b.graph, isa, argmax, Grid { items: rows, grain: ARGMAX_THREADS })[0]
+            let (argmax, grid) = Argmax::of(logits, rows, vocab);
+            b.module.call(&mut b.graph, isa, argmax, grid)[0]
         }
         (None, None) => b.graph.argmax(logits),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernels::stated_constant;
-
-    #[test]
-    fn constants_are_those_of_the_kernel() {
-        assert_eq!(stated_constant("cuda_argmax", "threads"), Some(ARGMAX_THREADS));
     }
 }

@@ -58,8 +58,8 @@ pub(super) fn stage(
     own_positions
 }
 
-/// Makes a call in place write `results` to `arguments` of the same types. If it is a decode step, which is often called, what
-/// kernels make has a place of its own too.
+/// Makes a call in place write `results` to `arguments` of the same types. If it is a decode step, which is often called, or if
+/// kernels compute everything, what they make has a place of its own too.
 pub(super) fn place_results(
     b: &mut Builder<'_>,
     results: &mut [Tensor],

@@ -110,9 +110,8 @@ pub(super) fn append_and_attend(
 }
 
 impl Call<'_> {
-    fn out(&self) -> TensorType {
-        let shape = [self.sequences, self.tokens, self.layer.heads, self.layer.head_dim];
-        TensorType::new(Dtype::F32, shape)
+    fn out(&self, ty: Dtype) -> TensorType {
+        TensorType::new(ty, [self.sequences, self.tokens, self.layer.heads, self.layer.head_dim])
     }
 
     fn window(&self) -> usize {
@@ -147,7 +146,7 @@ impl Call<'_> {
             row_numbers: self.staged.row_numbers,
             pages: self.pages,
             sinks: self.sinks,
-            out: self.out(),
+            out: self.out(Dtype::F32),
             // Sums, then the largest score and the sum of weights.
             partial: TensorType::new(Dtype::F32, [sequences * chunks * heads * (head_dim + 2)]),
             layer: self.number,
@@ -200,6 +199,8 @@ impl Call<'_> {
         let grid = Grid { items: threads.div_ceil(APPEND_THREADS), grain: APPEND_THREADS };
         let written = b.module.call(&mut b.graph, self.isa, append, grid);
         cache.replace(&written);
+        // The product after it multiplies halves.
+        let ty = b.operand_dtype();
         let attention = CudaPrefillAttention {
             q,
             cos: self.cos,
@@ -208,7 +209,7 @@ impl Call<'_> {
             row_numbers: self.staged.row_numbers,
             pages: self.pages,
             sinks: self.sinks,
-            out: self.out(),
+            out: self.out(ty),
             layer: self.number,
             sequences,
             rows: self.tokens,
@@ -223,6 +224,7 @@ impl Call<'_> {
             soft_cap: self.soft_cap(),
             has_first_pages: self.has_first_pages(cache),
             has_sinks: layer.sinks.is_some(),
+            out_type: Builder::number_of(ty),
         };
         let [threads, queries] = match cache.cache_type() {
             CacheType::Float(Float::F32) if head_dim > 128 => PREFILL_F32_WIDE,
@@ -231,7 +233,9 @@ impl Call<'_> {
         };
         let tiles = (self.tokens * (heads / kv_heads.max(1))).div_ceil(queries);
         let grid = Grid { items: sequences * kv_heads * tiles, grain: threads };
-        b.module.call(&mut b.graph, self.isa, attention, grid)[0]
+        let made = b.module.call(&mut b.graph, self.isa, attention, grid)[0];
+        let flat = b.graph.reshape(made, &[rows, heads * head_dim]);
+        b.widened(flat, &[sequences, self.tokens, heads * head_dim])
     }
 }
 

@@ -54,7 +54,8 @@ pub(super) fn products(
     let &[batch, tokens, inputs] = b.graph.shape(x) else { return vec![x; layers.len()] };
     let m = batch * tokens;
     let rows = b.graph.reshape(x, &[m, inputs]);
-    let (rows, terms) = terms(b, weights, rows);
+    let half = b.halves.get(&x).copied();
+    let (rows, terms) = terms(b, weights, rows, half);
     let calls = layers.chunks(MAX_MATRICES).flat_map(|layers| {
         let names: Vec<_> = layers.iter().map(|(name, _)| *name).collect();
         b.scope(&names.join("+"), |b| product(b, isa, weights, layers, (rows, terms)))
@@ -62,7 +63,9 @@ pub(super) fn products(
     let products: Vec<_> = calls.collect();
     let whole = products.into_iter().zip(layers).map(|(y, (_, layer))| {
         let outputs = b.graph.shape(y).last().copied().unwrap_or(1);
+        let parts = b.product_parts.get(&y).copied();
         let y = b.graph.reshape(y, &[batch, tokens, outputs]);
+        b.product_parts.extend(parts.map(|parts| (y, parts)));
         if terms == 1 {
             let (weight, scales) = stored(b, Matrix::from(*layer), &layer.weight);
             b.rows_products.insert(y, RowsProduct { weights, x: rows, weight, scales });
@@ -100,8 +103,15 @@ pub(super) fn gated(
 
 /// Returns rows in the type that kernels multiply, `[terms · rows, inputs]`: the terms of each row's sum, one after the other.
 ///
-/// Rows of `f32` are the sums of three terms in bf16, which has eight bits of a number, to the last bit but one.
-fn terms(b: &mut Builder<'_>, weights: MatvecWeights, rows: Tensor) -> (Tensor, usize) {
+/// `half` is what the rows were widened from, if they were. Rows of `f32` are the sums of three terms in bf16, which has eight
+/// bits of a number, to the last bit but one.
+fn terms(b: &mut Builder<'_>, weights: MatvecWeights, rows: Tensor, half: Option<Tensor>) -> (Tensor, usize) {
+    let multiplied = if weights == MatvecWeights::F16 { Dtype::F16 } else { Dtype::BF16 };
+    if let Some(half) =
+        half.filter(|&half| weights != MatvecWeights::F32 && b.graph.dtype(half) == multiplied)
+    {
+        return (half, 1);
+    }
     let is_wide = b.operand_dtype() == Dtype::F32;
     let g = &mut b.graph;
     match weights {
@@ -151,7 +161,10 @@ fn product(
         let out = TensorType::new(Dtype::F32, [rows, outputs]);
         let sum = CudaMatmulSum { parts: product, out, count: rows * outputs, splits: parts };
         let grid = sum.grid();
-        b.module.call(&mut b.graph, isa, sum, grid)[0]
+        let parts = b.graph.reshape(product, &[parts, rows, outputs]);
+        let sum = b.module.call(&mut b.graph, isa, sum, grid)[0];
+        b.product_parts.insert(sum, parts);
+        sum
     });
     sums.collect()
 }

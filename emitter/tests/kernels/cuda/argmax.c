@@ -6,10 +6,13 @@
 static struct {
   const float *rows;
   int32_t *out;
-  int length;
+  int32_t *partial;
+  int length, parts;
 } call;
 
-static void body(void) { cuda_argmax(call.rows, call.out, call.length); }
+static void body(void) {
+  cuda_argmax(call.rows, call.out, call.partial, call.length, call.parts);
+}
 
 static int32_t expected(const float *row, int length) {
   int best = 0;
@@ -35,7 +38,9 @@ static void test_rows(int length, float infinity_or_nan, int ties) {
   call.rows = x;
   call.length = length;
   call.out = (int32_t *)allocate(rows * 4);
-  launch_grid(rows, THREADS, body);
+  call.parts = (int)random_index(1, divide_up(length, PART) + 1);
+  call.partial = (int32_t *)allocate(rows * call.parts * 8);
+  launch_grid(rows * call.parts, THREADS, body);
   for (int r = 0; r < rows; ++r)
     check_equal("index", r, call.out[r], expected(x + r * length, length));
   release_all();
@@ -43,8 +48,8 @@ static void test_rows(int length, float infinity_or_nan, int ties) {
 
 int main(void) {
   begin_tests();
-  const int lengths[] = {1, 2, 31, 32, 33, 113, 1000, 1024, 1025, 1536, 5000};
-  for (int i = 0; i < 11; ++i)
+  const int lengths[] = {1, 2, 31, 32, 33, 113, 1000, 1024, 1025, 1536, 5000, 9000};
+  for (int i = 0; i < 12; ++i)
     for (int ties = 0; ties < 2; ++ties) {
       test_rows(lengths[i], 0.0f, ties);
       test_rows(lengths[i], -INFINITY, ties);

@@ -15,7 +15,8 @@ static struct {
   float scale;
   const float *q;
   const int32_t *positions, *pages;
-  float *out;
+  void *out;
+  int out_type;
 } call;
 
 // --------------------------------------------------------------- input
@@ -113,7 +114,7 @@ static void attend_body(void) {
       (int)p->kv_heads, (int)p->head_dim, (int)call.rope.pairs,                \
       (int)call.rope.interleaved, (int)p->parts, (int)p->table,                \
       (int)p->window, bits_of(call.scale), bits_of(p->soft_cap),               \
-      p->first_pages != NULL, (int)p->has_sinks
+      p->first_pages != NULL, (int)p->has_sinks, call.out_type
 #define CALL(width)                                                            \
   switch (p->type) {                                                           \
   case ELEMENT_F32:                                                            \
@@ -156,11 +157,16 @@ static double rounding(const problem *p, index at) {
   return 0;
 }
 
+static double result(index i) {
+  return load_element(call.out, (element_type)call.out_type, i);
+}
+
 static void test_problem(problem p) {
   compute_expected(&p);
   call.p = &p;
   const index count = p.sequences * call.rows * p.heads * p.head_dim;
   call.out = allocate_results(count);
+  call.out_type = (int)random_index(0, 2);
   const index group = p.heads / p.kv_heads;
   const index queries = p.type != ELEMENT_F32 ? QUERIES
                         : p.head_dim <= 128   ? FLOAT_QUERIES
@@ -171,14 +177,16 @@ static void test_problem(problem p) {
   for (index i = 0; i < p.rows * p.heads * p.head_dim; ++i) {
     const index each = p.heads * p.head_dim, at = i / p.head_dim;
     const index place = padded_row(&p, i / each) * each + i % each;
-    check_near("out", i, call.out[place], p.expected[i],
-               p.tolerance[at] + rounding(&p, at));
+    // Halves have at least 8 bits.
+    const double step = call.out_type == ELEMENT_F32 ? 0 : 0x1p-8;
+    check_near("out", i, result(place), p.expected[i],
+               p.tolerance[at] + rounding(&p, at) + fabs(p.expected[i]) * step);
   }
   // Those of padding rows are numbers.
   for (index i = 0; i < count; ++i) {
     const index row = i / p.head_dim / p.heads, s = row / call.rows;
     if (p.begins[s] < p.begins[s + 1])
-      check_equal("is a number", i, isfinite(call.out[i]) != 0, 1);
+      check_equal("is a number", i, isfinite(result(i)) != 0, 1);
   }
   release_all();
 }

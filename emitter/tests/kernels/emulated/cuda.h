@@ -13,6 +13,8 @@
 // All of it together, to fill it before each block.
 #define SHARED_SPACE
 #define SHARED_MEMORY static __attribute__((section("gpu_shared"), aligned(16)))
+#define IN_GLOBAL_MEMORY
+#define GLOBAL_MEMORY static
 #define UNROLL
 
 #define GPU_MAX_THREADS 1024

@@ -49,4 +49,10 @@ INLINE int32_t atomic_add_ordered(int32_t *to, int32_t x) {
   return before;
 }
 
+INLINE uint32_t atomic_count_ordered(uint32_t *to, uint32_t end) {
+  const uint32_t before = *to;
+  *to = before + 1 < end ? before + 1 : 0;
+  return before;
+}
+
 #endif

@@ -29,4 +29,16 @@ INLINE uint32_t load_2_bytes(const void *p, int valid) {
   return valid ? *(const uint16_t *)p : 0;
 }
 
+INLINE int32_t dot_signed(uint32_t a, uint32_t b, int32_t sum) {
+  for (int i = 0; i < 4; ++i)
+    sum += (int8_t)(a >> 8 * i) * (int8_t)(b >> 8 * i);
+  return sum;
+}
+
+INLINE int32_t dot_unsigned(uint32_t a, uint32_t b, int32_t sum) {
+  for (int i = 0; i < 4; ++i)
+    sum += (int8_t)(a >> 8 * i) * (uint8_t)(b >> 8 * i);
+  return sum;
+}
+
 #endif
