@@ -140,8 +140,10 @@ fn dropping_the_engine_cancels() {
 fn every_request_has_a_last_event() {
     let (engine, gate) = gated();
     let client = engine.client();
-    let first = client.submit(request(&[1], 100)).unwrap();
-    // The thread waits for the gate, and this one for the thread.
+    let mut first = client.submit(request(&[1], 100)).unwrap();
+    // After the first token, the thread has begun the request. It waits for the gate, and this one for the thread.
+    gate.send(()).unwrap();
+    assert!(matches!(first.next(), Some(EventKind::Token { .. })));
     let (sender, events) = mpsc::channel();
     let sink = Box::new(move |event| sender.send(event).is_ok());
     let guard = client.try_submit_to(request(&[1], 100), sink);
