@@ -32,6 +32,7 @@ mod matmul;
 mod matvec;
 mod norm;
 mod norm_rows;
+mod numbers;
 mod object;
 #[cfg(test)]
 mod prototypes;
@@ -72,6 +73,7 @@ pub(crate) use matvec::{
 };
 pub(crate) use norm::{AddNorm, NormRows, NormSizes, NormWeights};
 pub(crate) use norm_rows::{CudaNormRows, ROW_ELEMENTS};
+pub(crate) use numbers::{element_number, norm_number};
 pub use object::{Object, objects};
 pub(crate) use quantize::{QuantizeGroups, QuantizeRows, QuantizedResults};
 pub(crate) use quantize_weights::{QuantizeHalves, QuantizeSuperblocks, WeightRows};

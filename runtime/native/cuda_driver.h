@@ -1,4 +1,4 @@
-// Functions of NVIDIA's driver that IREE does not call, of the library that IREE has loaded.
+// Functions of NVIDIA's driver that the shim calls itself, of the library that IREE has loaded.
 
 #ifndef MLXCEL_CUDA_DRIVER_H_
 #define MLXCEL_CUDA_DRIVER_H_

@@ -98,7 +98,7 @@ static bool record_kernel(shim_recording_t* recording, const mark_t* mark, int64
   const shim_string_t text = has_name ? (shim_string_t){name, strlen(name)} : (shim_string_t){"kernel", 6};
   const uint64_t executable = (uint64_t)(uintptr_t)mark->function;
   iree_slim_mutex_lock(&recording->records.mutex);
-  iree_status_t status = shim_recording_add_function(recording, executable, 0, text);
+  iree_status_t status = shim_profile_name_function(recording, executable, 0, text);
   const bool is_known = iree_status_is_ok(status);
   iree_status_ignore(status);
   const shim_record_t record = {

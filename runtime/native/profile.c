@@ -6,13 +6,32 @@
 #include "iree/hal/profile_sink.h"
 #include "recording.h"
 
-// Stores the name of a function.
+iree_status_t shim_profile_name_function(shim_recording_t* recording, uint64_t executable, uint32_t ordinal,
+                                          shim_string_t name) {
+  for (size_t i = 0; i < recording->function_count; ++i) {
+    const shim_function_t* known = &recording->functions[i];
+    if (known->executable == executable && known->ordinal == ordinal) return iree_ok_status();
+  }
+  if (recording->function_count == recording->function_capacity) {
+    const size_t capacity = iree_max(2 * recording->function_capacity, (size_t)64);
+    IREE_RETURN_IF_ERROR(iree_allocator_realloc(shim_allocator(), capacity * sizeof(*recording->functions),
+                                                (void**)&recording->functions));
+    recording->function_capacity = capacity;
+  }
+  shim_function_t function = {.executable = executable, .ordinal = ordinal, .name_length = name.length};
+  IREE_RETURN_IF_ERROR(iree_allocator_malloc(shim_allocator(), name.length, (void**)&function.name));
+  memcpy(function.name, name.data, name.length);
+  recording->functions[recording->function_count++] = function;
+  return iree_ok_status();
+}
+
+// Stores the name of a function that a record tells.
 static iree_status_t shim_profile_add_function(shim_recording_t* recording, const void* data) {
   iree_hal_profile_executable_function_record_t record;
   memcpy(&record, data, sizeof(record));
   if (record.record_length < sizeof(record) + record.name_length || !record.name_length) return iree_ok_status();
   const shim_string_t name = {(const char*)data + sizeof(record), record.name_length};
-  return shim_recording_add_function(recording, record.executable_id, record.function_ordinal, name);
+  return shim_profile_name_function(recording, record.executable_id, record.function_ordinal, name);
 }
 
 // Returns the kind of an operation of a queue.

@@ -112,25 +112,6 @@ shim_error_t* shim_recording_begin(shim_device_t* device, int* out_is_profiling)
   return NULL;
 }
 
-iree_status_t shim_recording_add_function(shim_recording_t* recording, uint64_t executable, uint32_t ordinal,
-                                          shim_string_t name) {
-  for (size_t i = 0; i < recording->function_count; ++i) {
-    const shim_function_t* known = &recording->functions[i];
-    if (known->executable == executable && known->ordinal == ordinal) return iree_ok_status();
-  }
-  if (recording->function_count == recording->function_capacity) {
-    const size_t capacity = iree_max(2 * recording->function_capacity, (size_t)64);
-    IREE_RETURN_IF_ERROR(iree_allocator_realloc(shim_allocator(), capacity * sizeof(*recording->functions),
-                                                (void**)&recording->functions));
-    recording->function_capacity = capacity;
-  }
-  shim_function_t function = {.executable = executable, .ordinal = ordinal, .name_length = name.length};
-  IREE_RETURN_IF_ERROR(iree_allocator_malloc(shim_allocator(), name.length, (void**)&function.name));
-  memcpy(function.name, name.data, name.length);
-  recording->functions[recording->function_count++] = function;
-  return iree_ok_status();
-}
-
 // Returns the name of a function; empty if it is not known.
 static shim_string_t shim_recording_name(const shim_recording_t* recording, const shim_record_t* record) {
   for (size_t i = 0; i < recording->function_count; ++i) {

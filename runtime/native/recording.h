@@ -42,8 +42,8 @@ struct shim_recording_t {
   size_t worker_count;
 };
 
-// Stores the name of a function, unless it is known.
-iree_status_t shim_recording_add_function(shim_recording_t* recording, uint64_t executable, uint32_t ordinal,
+// Stores the name of a function, unless it is known, in profile.c.
+iree_status_t shim_profile_name_function(shim_recording_t* recording, uint64_t executable, uint32_t ordinal,
                                           shim_string_t name);
 
 // IREE's calls of the sink, in profile.c.

@@ -197,10 +197,6 @@ INLINE int lane_of_warp(void) { return (int)thread_idx() % WARP; }
 INLINE int query_warp_of(void) { return warp_of_block() % QUERY_WARPS; }
 INLINE int key_warp_of(void) { return warp_of_block() / QUERY_WARPS; }
 
-INLINE uint32_t pack(const element_type type, float low, float high) {
-  return type == ELEMENT_BF16 ? pack_bf16(low, high) : pack_f16(low, high);
-}
-
 INLINE void mma(const element_type type, float sums[4], const uint32_t a[4],
                 const uint32_t b[2]) {
   if (type == ELEMENT_BF16)
@@ -217,8 +213,8 @@ INLINE void write_query(const query_block *b, int to, int at, const rope_kind ki
   const int word = (to + place_of_chunk(query, d / 8, width)) / 4 + d % 8 / 2;
   float x[4];
   load_query(x, b, b->first_query + query, d, kind);
-  tiles[word] = pack(type, x[0], x[1]);
-  tiles[word + 1] = pack(type, x[2], x[3]);
+  tiles[word] = pack_halves(type, x[0], x[1]);
+  tiles[word + 1] = pack_halves(type, x[2], x[3]);
 }
 
 INLINE void write_queries(const query_block *b, int to, const rope_kind kind,
@@ -333,7 +329,7 @@ INLINE void weigh(query_warp *w, float *scores, uint32_t *weights, int key,
     w->total[i % 4 / 2] += scores[i];
   }
   UNROLL for (int i = 0; i < keys / 4; ++i)
-    weights[i] = pack(type, scores[2 * i], scores[2 * i + 1]);
+    weights[i] = pack_halves(type, scores[2 * i], scores[2 * i + 1]);
   UNROLL for (int i = 0; i < width / 8 * 4; ++i)
     w->sums[i] *= factors[i % 4 / 2];
 }

@@ -2,7 +2,10 @@
 
 use safetensors::Dtype;
 
-use super::arguments::{KernelFunction, arguments};
+use super::{
+    arguments::{KernelFunction, arguments},
+    numbers::element_number,
+};
 use crate::group_form::{GroupForm, Groups, List, Scales};
 
 arguments! {
@@ -32,13 +35,7 @@ impl From<GroupForm> for GroupSizes {
             }
             Scales::Superblocks | Scales::Halves | Scales::ListedBlocks => (form.run(), Dtype::F16),
         };
-        // `element_type` of `common.h`.
-        let scale_type = match dtype {
-            Dtype::F32 => 0,
-            Dtype::BF16 => 1,
-            _ => 2,
-        };
-        Self { group: size, scale_type }
+        Self { group: size, scale_type: element_number(dtype) }
     }
 }
 

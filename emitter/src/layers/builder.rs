@@ -117,15 +117,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Returns the number that kernels of GPUs know an element type of floats by.
-    pub(crate) fn number_of(ty: Dtype) -> usize {
-        match ty {
-            Dtype::BF16 => 1,
-            Dtype::F16 => 2,
-            _ => 0,
-        }
-    }
-
     /// Returns what a kernel made, in any type of floats, as `f32` of a shape. Kernels that multiply rows take what was made.
     pub(crate) fn widened(&mut self, made: Tensor, shape: &[usize]) -> Tensor {
         if self.graph.dtype(made) == Dtype::F32 {

@@ -3,7 +3,7 @@
 //! One kernel does all for the rows of a decode step. Prompts need one that appends keys and values, and one that attends.
 
 use mlxcel_artifacts::{CacheType, Float};
-use mlxcel_models::{Attention, Norm, NormKind, Pairs};
+use mlxcel_models::{Attention, Norm, Pairs};
 use safetensors::Dtype;
 
 use super::kernel::key_values;
@@ -11,7 +11,7 @@ use crate::{
     graph::{HostIndex, Tensor},
     kernels::{
         CudaAppend, CudaDecodeAttention, CudaHeadNorm, CudaPrefillAttention, CudaRope, F32Bits, Grid, Isa,
-        Overwritten, OverwrittenWithCounters,
+        Overwritten, OverwrittenWithCounters, element_number, norm_number,
     },
     layers::{
         builder::Builder,
@@ -224,7 +224,7 @@ impl Call<'_> {
             soft_cap: self.soft_cap(),
             has_first_pages: self.has_first_pages(cache),
             has_sinks: layer.sinks.is_some(),
-            out_type: Builder::number_of(ty),
+            out_type: element_number(ty),
         };
         let [threads, queries] = match cache.cache_type() {
             CacheType::Float(Float::F32) if head_dim > 128 => PREFILL_F32_WIDE,
@@ -265,7 +265,7 @@ fn head_norms(b: &mut Builder<'_>, layer: &Attention, none: Tensor) -> (CudaHead
     }
     let [(query_weight, norm_type), (key_weight, _)] = [query, key].map(|norm| vector(b, &norm.weights[0]));
     let norm = CudaHeadNorm {
-        norm: if query.kind == NormKind::Rms { 1 } else { 2 },
+        norm: norm_number(query.kind),
         norm_type,
         norm_by_head: query.shape().len() > 1,
         epsilon: F32Bits(query.epsilon),

@@ -18,7 +18,7 @@ use crate::{
     graph::Tensor,
     kernels::{
         Embed, F32Bits, Isa, MAX_MATRICES, Matvec, MatvecActivation, MatvecBias, MatvecGate, MatvecMatrix,
-        MatvecProducts, MatvecRow, MatvecWeights,
+        MatvecProducts, MatvecRow, MatvecWeights, element_number, norm_number,
     },
     layers::{builder::Builder, weights::Matrix},
     types::TensorType,
@@ -125,7 +125,7 @@ fn row(b: &mut Builder<'_>, x: Tensor) -> MatvecRow {
         x,
         norm_weight: all[0].0,
         norm_bias: all.last().unwrap_or(&all[0]).0,
-        norm: if *kind == NormKind::Rms { 1 } else { 2 },
+        norm: norm_number(*kind),
         norm_type,
         epsilon: F32Bits(*epsilon),
         offset: F32Bits(*offset),
@@ -144,11 +144,10 @@ pub(in crate::layers) fn takes_norm(b: &Builder<'_>, layer: &Norm) -> bool {
 
 /// Loads a vector in a type that kernels read, with the number of the type.
 pub(in crate::layers) fn vector(b: &mut Builder<'_>, weight: &Weight) -> (Tensor, usize) {
-    match b.dtype(weight) {
-        Dtype::BF16 => (b.stored(weight), 1),
-        Dtype::F16 => (b.stored(weight), 2),
-        _ => (b.weight_f32(weight), 0),
-    }
+    let number = element_number(b.dtype(weight));
+    // Any other type is widened.
+    let tensor = if number == 0 { b.weight_f32(weight) } else { b.stored(weight) };
+    (tensor, number)
 }
 
 /// Returns `residual + factor · product`, if a kernel computes both at once.

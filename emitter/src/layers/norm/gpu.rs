@@ -1,11 +1,11 @@
 //! Norms of several rows by a kernel on GPUs, with what is added to them before.
 
-use mlxcel_models::{Norm, NormKind};
+use mlxcel_models::Norm;
 use safetensors::Dtype;
 
 use crate::{
     graph::Tensor,
-    kernels::{CudaNormRows, F32Bits, ROW_ELEMENTS},
+    kernels::{CudaNormRows, F32Bits, ROW_ELEMENTS, element_number, norm_number},
     layers::{
         builder::Builder,
         linear::{takes_norm, vector},
@@ -64,9 +64,9 @@ pub(crate) fn norm_rows(
         rows,
         width,
         splits,
-        norm: layer.map_or(0, |layer| if layer.kind == NormKind::Rms { 1 } else { 2 }),
+        norm: layer.map_or(0, |layer| norm_number(layer.kind)),
         norm_type: first.1,
-        out_type: Builder::number_of(ty),
+        out_type: element_number(ty),
         epsilon: F32Bits(layer.map_or(0.0, |layer| layer.epsilon)),
         offset: F32Bits(layer.map_or(0.0, |layer| layer.offset)),
         factor: F32Bits(addend.map_or(1.0, |addend| addend.factor)),

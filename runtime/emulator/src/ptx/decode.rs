@@ -50,7 +50,6 @@ fn work(words: &Words<'_>, scope: &Scope, targets: &HashMap<&str, usize>) -> Res
         "griddepcontrol" if words.has("wait") => Work::AwaitKernels,
         "griddepcontrol" => Work::StartNext,
         "membar" | "fence" | "prefetch" | "nanosleep" => Work::Nothing,
-        "cp" if words.has("prefetch") => Work::Nothing,
         "bar" | "barrier" if words.has("warp") => Work::WarpBarrier(read(0)?),
         "bar" | "barrier" if words.has("sync") => Work::Barrier(Barrier {
             number: read(0)?,

@@ -59,7 +59,7 @@ pub(super) fn decode(words: &Words<'_>, scope: &Scope) -> Result<Option<Work>, S
                 operands: [read(first + 1)?, other],
             }
         }
-        "cp" if words.has("async") && !words.has("prefetch") => return copy(words, scope),
+        "cp" if words.has("async") => return copy(words, scope),
         "ldmatrix" => Work::LoadMatrix {
             into: parts(words.operand(0)?)
                 .into_iter()

@@ -1,0 +1,21 @@
+//! The numbers by which kernels know types of elements and kinds of norms.
+
+use mlxcel_models::NormKind;
+use safetensors::Dtype;
+
+/// Returns the number of a type of floats: `element_type` of `common.h`.
+pub(crate) fn element_number(ty: Dtype) -> usize {
+    match ty {
+        Dtype::BF16 => 1,
+        Dtype::F16 => 2,
+        _ => 0,
+    }
+}
+
+/// Returns the number of a norm: `norm_kind` of `cuda/norm.h`, where 0 is none.
+pub(crate) fn norm_number(kind: NormKind) -> usize {
+    match kind {
+        NormKind::Rms => 1,
+        NormKind::Layer => 2,
+    }
+}
