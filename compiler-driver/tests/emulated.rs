@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use mlxcel_compiler_driver::{Float, Precision, Request};
+use mlxcel_compiler_driver::{Float, Precision, Quant, Request};
 use mlxcel_emitter::Isa;
 
 use crate::{
@@ -26,6 +26,9 @@ const FIXTURE: &str = "MLXCEL_FIXTURE_ON_EMULATOR";
 const TARGET: &str = "MLXCEL_TARGET_ON_EMULATOR";
 /// Targets whose kernels differ.
 const TARGETS: [&str; 2] = ["cuda", "cuda-sm_90"];
+/// The fixtures that run by default, each for a target: a dense model, and a mixture in 4 bits.
+const BY_DEFAULT: [(&str, &str); 3] =
+    [("gqa", TARGETS[0]), ("gqa", TARGETS[1]), ("qwen2-moe-q4", TARGETS[1])];
 /// What a child process says whose answers are exact, so that one which ran no test does not pass.
 const EXACT: &str = "exact on the emulator";
 
@@ -114,10 +117,12 @@ fn a_kernel_for_gpus_computes_what_jax_computes() {
     assert_eq!(text.lines().filter(|line| line.starts_with("ok    ")).count(), 2, "{text}");
 }
 
-/// Returns the request for a fixture in `f32` on a GPU, which the test and its child process share.
+/// Returns the request for a fixture in `f32` on a GPU, which the test and its child process share. What has weights that 4 bits
+/// hold is quantized.
 pub(crate) fn for_gpu(fixture: &Fixture, target: &str) -> Request {
     Request {
         precision: Precision::Float(Float::F32),
+        quant: if fixture.name.ends_with("-q4") { Quant::Q4 } else { Quant::None },
         chunk: Some(32),
         ..request(&fixture.folder, &[target])
     }
@@ -137,23 +142,24 @@ fn answers(fixture: &Fixture, target: &str) -> Result<(), String> {
     if status.success() && words.contains(EXACT) { Ok(()) } else { Err(words) }
 }
 
-/// One fixture by default, those that `MLXCEL_FIXTURES` names, or all of them if `MLXCEL_ORACLE=full` asks for it.
+/// Some fixtures by default, those that `MLXCEL_FIXTURES` names, or all of them if `MLXCEL_ORACLE=full` asks for it.
 #[test]
 fn models_for_gpus_answer_as_hugging_face_does() {
     let only = env::var("MLXCEL_FIXTURES").unwrap_or_default();
-    let is_chosen = |fixture: &Fixture| match only.as_str() {
-        "" => is_full() || fixture.name == "gqa",
+    let is_chosen = |fixture: &Fixture, target: &str| match only.as_str() {
+        "" => is_full() || BY_DEFAULT.contains(&(fixture.name.as_str(), target)),
         words => words.split(',').any(|word| fixture.name.contains(word)),
     };
     let all = Fixture::all_in(&fixtures()).unwrap();
     let on_each = |fixture| TARGETS.map(|target| (fixture, target));
-    let chosen: Vec<_> = all.iter().filter(|fixture| is_chosen(fixture)).flat_map(on_each).collect();
+    let chosen = all.iter().flat_map(on_each).filter(|(fixture, target)| is_chosen(fixture, target));
+    let chosen: Vec<_> = chosen.collect();
     let failures = Mutex::new(Vec::new());
     each(&chosen, |(fixture, target)| {
         let start = Instant::now();
         let end = answers(fixture, target);
         let name = format!("{} for {target}", fixture.name);
-        if chosen.len() > TARGETS.len() {
+        if chosen.len() > BY_DEFAULT.len() {
             let words = if end.is_ok() { "exact" } else { "FAILED" };
             say(&format!("{name}: {words} on the emulator after {:.0} s", start.elapsed().as_secs_f32()));
         }

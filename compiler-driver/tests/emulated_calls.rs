@@ -10,21 +10,24 @@ use crate::{
     real::{self, Fixture, program},
 };
 
-/// Layers of the fixture.
+/// Layers of the fixtures.
 const LAYERS: usize = 2;
 
 /// Kernels of a decode step: five of each layer, and numbers, embedding, rotation, head and argmax. So 85 in a model of 16 layers.
 const LAUNCHES: usize = 5 * LAYERS + 5;
+
+/// The same of a mixture, whose router is one more in each layer.
+const MIXTURE_LAUNCHES: usize = LAUNCHES + LAYERS;
 
 /// Kernels of a prompt: two sums with norms, three products, appending and attention of each layer, and its gated product; besides
 /// those of a step, the sum of the last layer, and the rows that the head gets.
 const PROMPT_LAUNCHES: usize = 8 * LAYERS + 8;
 
 /// Returns the calls of the driver after the weights are there, from the first kernel on, for a prompt and `count` tokens.
-fn calls(target: &str, prompt: &str, count: &str) -> Vec<String> {
+fn calls(fixture: &str, target: &str, prompt: &str, count: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("calls.txt");
-    let built = real::built(&for_gpu(&Fixture::find("gqa"), target));
+    let built = real::built(&for_gpu(&Fixture::find(fixture), target));
     let mut command = on_emulator(program("mlxcel-run"));
     command.arg(built.bundle.path()).args(["--device", "cuda", "--ignore-eos"]);
     command.args(["--tokens", prompt, "-n", count]).env("MLXCEL_EMULATOR_COUNTS", &file);
@@ -51,26 +54,28 @@ fn count(step: &[String], of: &str) -> usize {
 
 #[test]
 fn a_decode_step_is_one_launch_and_one_wait() {
-    let calls = calls("cuda", "63", "6");
-    let steps = steps(&calls);
-    assert_eq!(steps.len(), 6, "{calls:?}");
-    // The first two steps prepare what is replayed.
-    for step in &steps[..2] {
-        assert_eq!(count(step, "cuLaunchKernel "), LAUNCHES, "{step:?}");
-        let others: Vec<_> = step.iter().filter(|line| !line.starts_with("cuLaunchKernel ")).collect();
-        assert_eq!(others, ["cuEventSynchronize"], "{step:?}");
-    }
-    for step in &steps[2..] {
-        assert_eq!(count(step, "kernel "), LAUNCHES, "{step:?}");
-        let others: Vec<_> = step.iter().filter(|line| !line.starts_with("kernel ")).collect();
-        assert_eq!(others, ["cuGraphLaunch", "cuStreamSynchronize"], "{step:?}");
+    for (fixture, launches) in [("gqa", LAUNCHES), ("mixtral-hub", MIXTURE_LAUNCHES)] {
+        let calls = calls(fixture, "cuda", "63", "6");
+        let steps = steps(&calls);
+        assert_eq!(steps.len(), 6, "{calls:?}");
+        // The first two steps prepare what is replayed.
+        for step in &steps[..2] {
+            assert_eq!(count(step, "cuLaunchKernel "), launches, "{step:?}");
+            let others: Vec<_> = step.iter().filter(|line| !line.starts_with("cuLaunchKernel ")).collect();
+            assert_eq!(others, ["cuEventSynchronize"], "{step:?}");
+        }
+        for step in &steps[2..] {
+            assert_eq!(count(step, "kernel "), launches, "{step:?}");
+            let others: Vec<_> = step.iter().filter(|line| !line.starts_with("kernel ")).collect();
+            assert_eq!(others, ["cuGraphLaunch", "cuStreamSynchronize"], "{step:?}");
+        }
     }
 }
 
 #[test]
 fn a_prompt_has_no_wait_but_the_last() {
     let prompt: Vec<_> = (1..=20).map(|token| token.to_string()).collect();
-    let calls = calls("cuda", &prompt.join(","), "2");
+    let calls = calls("gqa", "cuda", &prompt.join(","), "2");
     let steps = steps(&calls);
     let waits = steps[0].iter().filter(|line| line.contains("Synchronize")).count();
     let kernels = count(steps[0], "cuLaunchKernel ");
@@ -128,7 +133,7 @@ fn a_profile_has_all_kernels_of_the_steps() {
 /// The emulator fails if a kernel that begins early reads or writes anything too early.
 #[test]
 fn from_sm_90_on_kernels_of_a_step_begin_before_those_ahead_have_ended() {
-    let calls = calls("cuda-sm_90", "63", "4");
+    let calls = calls("gqa", "cuda-sm_90", "63", "4");
     let steps = steps(&calls);
     assert_eq!(steps.len(), 4, "{calls:?}");
     for step in &steps[2..] {

@@ -225,10 +225,6 @@ impl Plan {
         }
         let mixture = |block: &Block| matches!(block.mlp.layer, FeedForward::Experts(_));
         let has_kernels = matches!(self.numerics.products, Products::Kernels(_));
-        if self.quant != Quant::None && !has_kernels && model.blocks.iter().any(mixture) {
-            let found = format!("a mixture of experts in {} on a target without kernels", self.quant);
-            return refuse(found, "a target with kernels is needed".into(), "choose --quant none");
-        }
         if self.quant == Quant::Q4K && !has_kernels {
             let found = format!("{} on a target without kernels", self.quant);
             let expected = "a CPU with AVX2, or an ARM CPU with dot products, is needed".into();

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+import gguf
 import safetensors
 import torch
 import transformers
@@ -48,6 +49,7 @@ class Case(Recordable):
     stale: dict = field(default_factory=dict)  # tensors of old checkpoints that nothing reads, by name
     matters: dict = field(default_factory=dict)  # further changes of config.json that must change the logits
     idle: tuple = ()  # mutants that must not change the logits
+    q4: bool = False  # whether matrices are rounded to numbers that --quant q4 keeps as they are
     shards: int = 1
 
     prompt_lengths = [1, 2, 17, 64, 200, 300]
@@ -68,7 +70,10 @@ class Case(Recordable):
         for name, shape in layout(json.dumps(self.config_json())):
             tensor = torch.randn(shape, generator=generator)
             name = name.removeprefix(self.without_prefix)
-            tensors[name] = self.scaled(name, tensor).to(DTYPES[self.storage]).contiguous()
+            tensor = self.scaled(name, tensor)
+            if self.q4 and tensor.ndim > 1:
+                tensor = rounded(tensor)
+            tensors[name] = tensor.to(DTYPES[self.storage]).contiguous()
         return tensors | self.stale
 
     def scaled(self, name, tensor):
@@ -140,6 +145,12 @@ class Case(Recordable):
         for key, value in (config.get("rope_scaling") or {}).items():
             if isinstance(value, bool | int | float | list):
                 yield f"rope_scaling.{key}", {"rope_scaling": config["rope_scaling"] | {key: another(value)}}
+
+
+def rounded(matrix):
+    """Returns a matrix rounded to ggml's Q4_0, which rounds the result to itself."""
+    blocks = gguf.quants.quantize(matrix.numpy(), gguf.GGMLQuantizationType.Q4_0)
+    return torch.from_numpy(gguf.quants.dequantize(blocks, gguf.GGMLQuantizationType.Q4_0))
 
 
 def another(value):

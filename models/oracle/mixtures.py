@@ -90,6 +90,15 @@ CASES = [
     ),
 
     Case(
+        "qwen2-moe-q4", "sizes of whole groups, and weights that --quant q4 keeps as they are",
+        QWEN2_MOE | {
+            "intermediate_size": 64, "moe_intermediate_size": 32, "num_experts_per_tok": 3,
+            "shared_expert_intermediate_size": 64,
+        },
+        gains=ROUTER, idle=("sliding_window", "sliding_window + 1"), q4=True,
+    ),
+
+    Case(
         "qwen3-moe-hub", "two of six experts, norms of each head of q and k, head_dim", QWEN3_MOE, storage="BF16",
         gains=ROUTER,
     ),
@@ -139,6 +148,11 @@ CASES = [
     Case(
         "gpt-oss-hub", "stacked experts with biases, clipped activation, sinks, yarn, every second layer with a window",
         GPT_OSS, storage="BF16", gains=ROUTER, idle=("hidden_act",),
+    ),
+    Case(
+        "gpt-oss-wide", "three of four experts, of a size that kernels of GPUs read",
+        GPT_OSS | {"experts_per_token": 3, "intermediate_size": 24, "num_experts_per_tok": 3},
+        storage="BF16", gains=ROUTER, idle=("hidden_act",),
     ),
     Case(
         "gpt-oss-one", "one expert for each token, plain rope, no biases of attention, layer_types, tied",

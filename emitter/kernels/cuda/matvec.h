@@ -46,6 +46,7 @@ typedef struct {
 typedef struct {
   float scale, up_scale; // of Q8
   raw_element bias, up_bias;
+  float share; // of a mixture's result
   float residual;
   float *out; // null if the lane has no output
 } epilogue;
@@ -58,23 +59,44 @@ INLINE epilogue load_epilogue(const product *p, const result *to, int number,
   const int exists = lane < outputs_of(p) && output < u.of.outputs;
   const matrix *up = &p->matrices[1];
   epilogue e = {
-      1.0f, 1.0f, {0, 0}, {0, 0}, 0.0f, exists ? u.of.out + output : 0};
+      1.0f, 1.0f, {0, 0}, {0, 0}, 1.0f, 0.0f, exists ? u.of.out + output : 0};
+  if (p->experts.in_row)
+    return e;
+  const index row = row_at(p, &u, &u.of, output), up_row = row_at(p, &u, up, output);
   if (p->type == WEIGHT_Q8) {
-    e.scale = float_of(load_4_bytes((const float *)u.of.scales + output, exists));
+    e.scale = float_of(load_4_bytes((const float *)u.of.scales + row, exists));
     if (p->paired)
-      e.up_scale = float_of(load_4_bytes((const float *)up->scales + output, exists));
+      e.up_scale = float_of(load_4_bytes((const float *)up->scales + up_row, exists));
   }
   const element_type type = (element_type)to->bias_type;
-  e.bias = load_raw(u.of.bias, type, output, exists && has_bias);
+  e.bias = load_raw(u.of.bias, type, row, exists && has_bias);
   if (p->paired)
-    e.up_bias = load_raw(up->bias, type, output, exists && has_bias);
+    e.up_bias = load_raw(up->bias, type, up_row, exists && has_bias);
+  if (is_by_expert(p))
+    e.share = shares[u.slot];
   return e;
+}
+
+// Returns the sum of the biases of the token's experts, each times its share.
+INLINE float bias_of_experts(const product *p, const result *to, index output) {
+  const element_type type = (element_type)to->bias_type;
+  float sum = 0.0f;
+  for (int slot = 0; to->bias_type != NO_BIAS && slot < p->experts.active; ++slot) {
+    const index row = (index)chosen[slot] * p->experts.rows + output;
+    const raw_element bias = load_raw(p->matrices[0].bias, type, row, 1);
+    sum = __builtin_fmaf(shares[slot], float_of_raw(type, bias), sum);
+  }
+  return sum;
 }
 
 // Loads what an earlier kernel may have written.
 INLINE void load_residual(const product *p, const result *to, epilogue *e) {
-  if (to->kind == STORE_SUM && e->out)
-    e->residual = to->residual[e->out - p->matrices[0].out];
+  if (to->kind != STORE_SUM || !e->out)
+    return;
+  const index output = e->out - p->matrices[0].out;
+  e->residual = to->residual[output];
+  if (p->experts.in_row)
+    e->residual = __builtin_fmaf(to->factor, bias_of_experts(p, to, output), e->residual);
 }
 
 // Adds a bias. Without any, its bits are zeros.
@@ -91,7 +113,7 @@ INLINE void store(const result *to, const epilogue *e, float x, float up) {
   case STORE_ACTIVATED: x = activate(to->gating.activation, x); break;
   case STORE_GATED:
     up = with_bias(to, up * e->up_scale, e->up_bias);
-    x = gated(&to->gating, x, up);
+    x = gated(&to->gating, x, up) * e->share;
     break;
   }
   *e->out = x;
@@ -150,6 +172,18 @@ INLINE int ahead_of(const product *p, const result *to) {
   return to->kind != STORE_SUM ? AHEAD : is_whole(p->type) ? MAX_AHEAD / 2 : MAX_AHEAD;
 }
 
+// Stages the input, if it fits, and multiplies all units of this block by it.
+INLINE void multiply_input(stream *s, const product *p, const result *to, epilogue e,
+                           int number, norm_weights weights) {
+  if (p->inputs <= CAPACITY) {
+    const float factor =
+        stage(p->type, p->x, &p->norm, weights, p->inputs, ahead_of(p, to));
+    multiply_units(s, p, to, e, number, factor, 1);
+  } else {
+    multiply_units(s, p, to, e, number, 1.0f, 0);
+  }
+}
+
 // Computes a product. Blocks have consecutive units, of all matrices one after the
 // other.
 INLINE void compute(const product *p, const result *to) {
@@ -170,21 +204,16 @@ INLINE void compute(const product *p, const result *to) {
   if (to->kind == STORE)
     start_next_kernel();
   load_residual(p, to, &e);
-  if (p->inputs <= CAPACITY) {
-    const float factor =
-        stage(p->type, p->x, &p->norm, weights, p->inputs, ahead_of(p, to));
-    multiply_units(&s, p, to, e, number, factor, 1);
-  } else {
-    multiply_units(&s, p, to, e, number, 1.0f, 0);
-  }
+  multiply_input(&s, p, to, e, number, weights);
 }
 
 // A matrix's operands, as parameters and as an initializer.
 #define UNSCALED_OPERANDS(m) const void *w##m, const void *b##m
 #define SCALED_OPERANDS(m) const void *w##m, const void *s##m, const void *b##m
-#define UNSCALED_MATRIX(m, out, n) {w##m, 0, b##m, out, n}
-#define SCALED_MATRIX(m, out, n) {w##m, s##m, b##m, out, n}
-#define NO_MATRIX {0, 0, 0, 0, 0}
+#define UNSCALED_MATRIX(m, out, n) {w##m, 0, b##m, out, n, 0}
+#define SCALED_MATRIX(m, out, n) {w##m, s##m, b##m, out, n, 0}
+#define NO_MATRIX {0, 0, 0, 0, 0, 0}
+#define NO_EXPERTS {0, 0, 1, 0}
 
 #define NORM_OPERANDS                                                          \
   const float *x, const void *norm_weight, const void *norm_bias
@@ -204,7 +233,7 @@ INLINE void compute(const product *p, const result *to) {
                                      float *out0, int n0, NORM_NUMBERS) {      \
     const product p = {                                                        \
         type, x, NORM, {form##_MATRIX(0, out0, n0), NO_MATRIX, NO_MATRIX},     \
-        1,    0, inputs, split};                                               \
+        1,    0, inputs, split, NO_EXPERTS};                                   \
     const result to = PLAIN_RESULT;                                            \
     compute(&p, &to);                                                          \
   }                                                                            \
@@ -214,7 +243,7 @@ INLINE void compute(const product *p, const result *to) {
     const product p = {type, x, NORM,                                          \
                        {form##_MATRIX(0, out0, n0),                            \
                         form##_MATRIX(1, out1, n1), NO_MATRIX},                \
-                       2, 0, inputs, split};                                   \
+                       2, 0, inputs, split, NO_EXPERTS};                       \
     const result to = PLAIN_RESULT;                                            \
     compute(&p, &to);                                                          \
   }                                                                            \
@@ -226,7 +255,7 @@ INLINE void compute(const product *p, const result *to) {
                        {form##_MATRIX(0, out0, n0),                            \
                         form##_MATRIX(1, out1, n1),                            \
                         form##_MATRIX(2, out2, n2)},                           \
-                       3, 0, inputs, split};                                   \
+                       3, 0, inputs, split, NO_EXPERTS};                       \
     const result to = PLAIN_RESULT;                                            \
     compute(&p, &to);                                                          \
   }
@@ -237,7 +266,7 @@ INLINE void compute(const product *p, const result *to) {
       int activation, uint32_t steepness) {                                    \
     const product p = {                                                        \
         type, x, NORM, {form##_MATRIX(0, out, n), NO_MATRIX, NO_MATRIX},       \
-        1,    0, inputs, split};                                               \
+        1,    0, inputs, split, NO_EXPERTS};                                   \
     const result to = {                                                        \
         .kind = STORE_ACTIVATED,                                               \
         .bias_type = bias_type,                                                \
@@ -251,7 +280,7 @@ INLINE void compute(const product *p, const result *to) {
     const product p = {                                                        \
         type, x, NORM,                                                         \
         {form##_MATRIX(0, out, n), form##_MATRIX(1, out, n), NO_MATRIX},       \
-        2,    1, inputs, split};                                               \
+        2,    1, inputs, split, NO_EXPERTS};                                   \
     const result to = {                                                        \
         .kind = STORE_GATED,                                                   \
         .bias_type = bias_type,                                                \
@@ -268,7 +297,7 @@ INLINE void compute(const product *p, const result *to) {
                                 uint32_t factor) {                             \
     const product p = {type, x, WITHOUT_NORM,                                  \
                        {form##_MATRIX(0, out, n), NO_MATRIX, NO_MATRIX},       \
-                       1, 0, inputs, split};                                   \
+                       1, 0, inputs, split, NO_EXPERTS};                       \
     const result to = {.kind = STORE_SUM,                                      \
                        .bias_type = bias_type,                                 \
                        .residual = residual,                                   \

@@ -17,6 +17,7 @@ enum {
   VECTORS = 4, // of a row, that a lane has under way
   MAX_ROWS = 2,
   MAX_MATRICES = 3,
+  MAX_ACTIVE = 32, // experts of a token
 };
 
 STATED(matrices, MAX_MATRICES);
@@ -27,7 +28,20 @@ typedef struct {
   const void *bias; // [outputs], if there are biases
   float *out;
   int outputs;
+  int first; // row of the weights
 } matrix;
+
+// A mixture of experts, whose matrices are one after the other.
+typedef struct {
+  int active; // experts of the token; 0 without a mixture
+  int rows;   // of an expert, of all its matrices
+  int step;   // from one row of a matrix to the next
+  int in_row; // whether the input has a part for each of the token's experts
+} experts;
+
+// The token's experts, and their shares of the result.
+SHARED_MEMORY int32_t chosen[MAX_ACTIVE];
+SHARED_MEMORY float shares[MAX_ACTIVE];
 
 // What the blocks of a launch compute.
 typedef struct {
@@ -38,12 +52,14 @@ typedef struct {
   int count;  // of matrices
   int paired; // whether a unit's rows are of two matrices in turn
   int inputs, split;
+  experts experts; // without a mixture, zeros, but a step of 1
 } product;
 
 // A unit's rows.
 typedef struct {
   matrix of; // with 0 outputs past the last unit
   int first;
+  int slot; // of the token's experts
 } unit;
 
 // Divides by the split, which is a power of two.
@@ -65,12 +81,25 @@ INLINE int outputs_of(const product *p) { return rows_of(p) / (p->paired ? 2 : 1
 // Returns which of a unit's warps this one is.
 INLINE int share_of(const product *p, int warp) { return warp & (p->split - 1); }
 
+// Returns whether units are of the token's experts, one after the other.
+INLINE int is_by_expert(const product *p) {
+  return p->experts.active && !p->experts.in_row;
+}
+
 INLINE unit unit_at(const product *p, int number) {
-  unit found = {p->matrices[0], number * outputs_of(p)};
+  unit found = {p->matrices[0], number * outputs_of(p), 0};
+  if (is_by_expert(p)) {
+    found.slot = number / found.of.outputs;
+    found.first -= found.slot * found.of.outputs;
+    found.of.out += found.slot * found.of.outputs;
+    if (found.slot >= p->experts.active)
+      found.of.outputs = found.slot = 0;
+    return found;
+  }
   int past = number - (found.of.outputs + outputs_of(p) - 1) / outputs_of(p);
   UNROLL for (int m = 1; m < (p->paired ? 1 : p->count); ++m)
     if (past >= 0) {
-      found = (unit){p->matrices[m], past * outputs_of(p)};
+      found = (unit){p->matrices[m], past * outputs_of(p), 0};
       past -= (found.of.outputs + outputs_of(p) - 1) / outputs_of(p);
     }
   if (past >= 0)
@@ -78,17 +107,36 @@ INLINE unit unit_at(const product *p, int number) {
   return found;
 }
 
+// Returns which row of all weights that of an output is.
+INLINE index row_at(const product *p, const unit *u, const matrix *of, int output) {
+  const index before = is_by_expert(p) ? (index)chosen[u->slot] * p->experts.rows : 0;
+  return before + of->first + (index)output * p->experts.step;
+}
+
 INLINE int unit_count(const product *p) {
+  if (is_by_expert(p))
+    return p->experts.active * p->matrices[0].outputs;
   int units = 0;
   UNROLL for (int m = 0; m < (p->paired ? 1 : p->count); ++m)
     units += (p->matrices[m].outputs + outputs_of(p) - 1) / outputs_of(p);
   return units;
 }
 
+// Returns how many parts of rows, each of one expert, the input is for.
+INLINE int parts_of(const product *p) {
+  return p->experts.in_row ? p->experts.active : 1;
+}
+
+// Returns whether each part of a row of Q8 has its own scale.
+INLINE int is_scaled_in_row(const product *p) {
+  return p->type == WEIGHT_Q8 && p->experts.in_row;
+}
+
 // The loads of a lane that are under way, and where the next ones are.
 typedef struct {
   const uint4_t *rows[MAX_ROWS];
   const uint16_t *scales[MAX_ROWS]; // of Q4
+  const float *float_scales[MAX_ROWS]; // of Q8, if parts of rows have their own
   int vectors;                      // of a row, or 0 past the last unit
   int at;                           // the next chunk's first vector of this lane
   uint4_t words[MAX_ROWS][VECTORS];
@@ -107,9 +155,12 @@ INLINE void begin_unit(stream *s, const product *p, int number, int thread) {
     // Past the last row, it is computed again.
     const int row =
         min_int(u.first + (p->paired ? r / 2 : r), max_int(u.of.outputs, 1) - 1);
-    s->rows[r] = (const uint4_t *)of->weights + (index)row * vectors;
+    const index at = row_at(p, &u, of, row), part = vectors / parts_of(p);
+    s->rows[r] = (const uint4_t *)of->weights + at * part;
     if (p->type == WEIGHT_Q4)
-      s->scales[r] = (const uint16_t *)of->scales + (index)row * vectors;
+      s->scales[r] = (const uint16_t *)of->scales + at * part;
+    if (is_scaled_in_row(p))
+      s->float_scales[r] = (const float *)of->scales + at;
   }
   s->vectors = u.of.outputs ? vectors : 0;
   s->at = first_vector(p, thread);
@@ -117,12 +168,30 @@ INLINE void begin_unit(stream *s, const product *p, int number, int thread) {
 
 // Issues the loads of vector `v` of the next chunk.
 INLINE void load_vector(stream *s, const product *p, int v) {
-  const int at = s->at + v * WARP, valid = at < s->vectors;
+  const int in_row = s->at + v * WARP, valid = in_row < s->vectors;
+  index at = in_row, before = 0;
+  if (p->experts.in_row) {
+    // The part is of another expert, so many rows on.
+    const int size = p->inputs / inputs_in_16_bytes(p->type) / p->experts.active;
+    const int part = min_int(in_row / size, p->experts.active - 1);
+    before = (index)chosen[part] * p->experts.rows;
+    at = before * size + in_row - part * size;
+  }
   UNROLL for (int r = 0; r < rows_of(p); ++r)
     s->words[r][v] = load_stream(s->rows[r] + at, valid);
   if (p->type == WEIGHT_Q4)
     UNROLL for (int r = 0; r < rows_of(p); ++r)
       s->word_scales[r][v] = load_2_bytes(s->scales[r] + at, valid);
+  if (is_scaled_in_row(p))
+    UNROLL for (int r = 0; r < rows_of(p); ++r)
+      s->word_scales[r][v] = load_4_bytes(s->float_scales[r] + before, valid);
+}
+
+// Returns the scale of a vector of row `r`, if it has its own.
+INLINE float vector_scale(const stream *s, const product *p, const int r, const int v) {
+  return p->type == WEIGHT_Q4   ? float_from_f16((uint16_t)s->word_scales[r][v])
+         : is_scaled_in_row(p) ? float_of(s->word_scales[r][v])
+                               : 1.0f;
 }
 
 // Two sums for each row, so that additions need not wait for each other.
@@ -157,8 +226,8 @@ INLINE void add_whole(const stream *s, const product *p, int v, int at, sums *in
         }
       }
     }
-    if (p->type == WEIGHT_Q4)
-      scale *= float_from_f16((uint16_t)s->word_scales[r][v]);
+    if (p->type == WEIGHT_Q4 || is_scaled_in_row(p))
+      scale *= vector_scale(s, p, r, v);
     into->of[r][v % 2] = __builtin_fmaf((float)(of_upper * 256 + of_lower), scale,
                                         into->of[r][v % 2]);
   }
@@ -169,24 +238,24 @@ INLINE void add_floats(const stream *s, const product *p, int v, int at,
                        const int is_staged, sums *into) {
   const int parts = inputs_in_16_bytes(p->type) / 4;
   const int vectors = p->inputs / inputs_in_16_bytes(p->type);
+  const int has_scales = p->type == WEIGHT_Q4 || is_scaled_in_row(p);
   float of_groups[MAX_ROWS][2] = {{0.0f}};
   UNROLL for (int part = 0; part < parts; ++part) {
     const four x =
         four_of(is_staged ? staged[part * vectors + at]
                           : ((const uint4_t *)p->x)[(index)at * parts + part]);
     UNROLL for (int r = 0; r < rows_of(p); ++r) {
-      float w[4], *sum = p->type == WEIGHT_Q4 ? &of_groups[r][part % 2]
-                                              : &into->of[r][part % 2];
+      float w[4], *sum = has_scales ? &of_groups[r][part % 2]
+                                    : &into->of[r][part % 2];
       widen(p->type, s->words[r][v], part, w);
       UNROLL for (int e = 0; e < 4; ++e)
         *sum = __builtin_fmaf(w[e], x.of[e], *sum);
     }
   }
-  if (p->type == WEIGHT_Q4)
+  if (has_scales)
     UNROLL for (int r = 0; r < rows_of(p); ++r)
-      into->of[r][0] =
-          __builtin_fmaf(of_groups[r][0] + of_groups[r][1],
-                         float_from_f16((uint16_t)s->word_scales[r][v]), into->of[r][0]);
+      into->of[r][0] = __builtin_fmaf(of_groups[r][0] + of_groups[r][1],
+                                      vector_scale(s, p, r, v), into->of[r][0]);
 }
 
 // Adds the products of vector `v` of a chunk, whose number in the row is `at`. Past

@@ -117,7 +117,11 @@ impl Isa {
         match (self, file) {
             (Self::Sm80, _) => Some(self),
             (Self::Sm90, "argmax" | "embed" | "rotation" | "stage") => Some(self),
-            (Self::Sm90, file) if file.starts_with("attention_") || file.starts_with("matvec_") => Some(self),
+            (Self::Sm90, file)
+                if ["attention_", "experts_", "matvec_"].iter().any(|of| file.starts_with(of)) =>
+            {
+                Some(self)
+            }
             (Self::Sm90, _) => Some(Self::Sm80),
             (Self::X86_64V4Bf16 | Self::X86_64V4Amx, "matmul_bf16") => Some(self),
             (_, "matmul_bf16") => None,

@@ -66,7 +66,7 @@ impl MatvecWeights {
     }
 
     /// Returns how many outputs a unit has, unless it is a pair of two matrices.
-    fn rows(self) -> usize {
+    pub(super) fn rows(self) -> usize {
         if self == Self::Q4 { 2 } else { 1 }
     }
 
@@ -78,6 +78,29 @@ impl MatvecWeights {
             Self::Q8 => 16,
             Self::Q4 => 32,
         }
+    }
+
+    fn is_packed(self) -> bool {
+        matches!(self, Self::Q8 | Self::Q4)
+    }
+
+    /// Returns how many warps share each of so many units, and the workgroups that compute them.
+    pub(super) fn division(self, units: usize, inputs: usize) -> (usize, usize) {
+        let workgroups = |split: usize| (units * split).div_ceil(WARPS);
+        if !self.is_packed() {
+            let split = if units < BUSY * WARPS { 2 } else { 1 };
+            return (split, workgroups(split));
+        }
+        // Each warp has at least one chunk of a row, and all run at the same time.
+        let chunks = inputs.div_ceil(self.vector() * VECTORS * LANES);
+        let fits = |&split: &usize| split <= chunks && units * split <= RESIDENT * WARPS;
+        let split = [8, 4, 2].into_iter().find(fits).unwrap_or(1);
+        (split, workgroups(split).min(RESIDENT))
+    }
+
+    /// Returns the grid of so many workgroups.
+    pub(super) fn grid_of(workgroups: usize) -> Grid {
+        Grid { items: workgroups, grain: THREADS }
     }
 }
 
@@ -105,6 +128,23 @@ pub(crate) struct MatvecRow {
     pub(crate) offset: F32Bits,
 }
 
+impl MatvecRow {
+    /// Adds the row and the operands of its norm.
+    pub(super) fn add_operands(&self, arguments: &mut Arguments) {
+        self.x.add_to(arguments, "x");
+        self.norm_weight.add_to(arguments, "norm_weight");
+        self.norm_bias.add_to(arguments, "norm_bias");
+    }
+
+    /// Adds the numbers of its norm.
+    pub(super) fn add_numbers(&self, arguments: &mut Arguments) {
+        self.norm.add_to(arguments, "norm");
+        self.norm_type.add_to(arguments, "norm_type");
+        self.epsilon.add_to(arguments, "epsilon");
+        self.offset.add_to(arguments, "offset");
+    }
+}
+
 /// Up to [`MAX_MATRICES`] matrices that are multiplied by one row.
 #[derive(Debug, Clone)]
 pub(crate) struct MatvecProducts {
@@ -125,26 +165,9 @@ impl MatvecProducts {
         }
     }
 
-    fn is_packed(&self) -> bool {
-        matches!(self.weights, MatvecWeights::Q8 | MatvecWeights::Q4)
-    }
-
-    /// Returns how many warps share a unit.
-    fn split(&self, form: Form) -> usize {
-        let units = self.units(form);
-        if !self.is_packed() {
-            return if units < BUSY * WARPS { 2 } else { 1 };
-        }
-        // Each warp has at least one chunk of a row, and all run at the same time.
-        let chunks = self.inputs.div_ceil(self.weights.vector() * VECTORS * LANES);
-        let fits = |&split: &usize| split <= chunks && units * split <= RESIDENT * WARPS;
-        [8, 4, 2].into_iter().find(fits).unwrap_or(1)
-    }
-
-    /// Returns the workgroups of a call.
-    fn workgroups(&self, form: Form) -> usize {
-        let all = (self.units(form) * self.split(form)).div_ceil(WARPS);
-        if self.is_packed() { all.min(RESIDENT) } else { all }
+    /// Returns how many warps share a unit, and the workgroups of a call.
+    fn division(&self, form: Form) -> (usize, usize) {
+        self.weights.division(self.units(form), self.inputs)
     }
 }
 
@@ -198,7 +221,7 @@ impl Matvec {
     /// Returns the workgroups of the call.
     pub(crate) fn grid(&self) -> Grid {
         let (products, form) = self.products();
-        Grid { items: products.workgroups(form), grain: THREADS }
+        MatvecWeights::grid_of(products.division(form).1)
     }
 
     fn products(&self) -> (&MatvecProducts, Form) {
@@ -227,12 +250,12 @@ impl Kernel for Matvec {
         let all = &mut arguments;
         let (products, form) = self.products();
         let MatvecProducts { weights: _, row, matrices, inputs, bias_type } = products.clone();
-        let split = products.split(form);
+        let (split, _) = products.division(form);
         let has_norm = form != Form::Added;
-        row.x.add_to(all, "x");
         if has_norm {
-            row.norm_weight.add_to(all, "norm_weight");
-            row.norm_bias.add_to(all, "norm_bias");
+            row.add_operands(all)
+        } else {
+            row.x.add_to(all, "x")
         }
         for (index, MatvecMatrix { weight, scales, bias, outputs }) in matrices.into_iter().enumerate() {
             weight.add_to(all, WEIGHTS[index]);
@@ -249,10 +272,7 @@ impl Kernel for Matvec {
         inputs.add_to(all, "inputs");
         split.add_to(all, "split");
         if has_norm {
-            row.norm.add_to(all, "norm");
-            row.norm_type.add_to(all, "norm_type");
-            row.epsilon.add_to(all, "epsilon");
-            row.offset.add_to(all, "offset");
+            row.add_numbers(all);
         }
         bias_type.add_to(all, "bias_type");
         match self {

@@ -13,6 +13,7 @@ use safetensors::Dtype;
 
 use super::{
     arguments::F32Bits,
+    cuda_experts::{CudaExpertsAdd, CudaExpertsGated, ExpertMatrices, PairedRows},
     cuda_matmul::{CudaMatmul, CudaMatmulGated, CudaMatrix, Tiles},
     executable::{Call, Executable, Grid},
     isa::Isa,
@@ -23,7 +24,7 @@ use super::{
     vector_product::{ProductOfColumns, ProductOfRows},
 };
 use crate::{
-    graph::Graph,
+    graph::{Graph, Tensor},
     group_form::{GroupForm, Groups, List, Scales},
     layers::{
         compensation::{compensate, factor},
@@ -248,8 +249,47 @@ fn executables_of_products() -> Vec<Executable> {
             let grid = call.grid();
             found.push(Call::new(&g, Isa::Sm80, call, grid).executable);
         }
+        let numbers = g.argument(Dtype::I32, &[1]);
+        found.extend(executables_of_experts(&g, row, (weight, scales, numbers), weights));
     }
     found
+}
+
+/// Returns the executables of mixtures on GPUs for a type of weights.
+fn executables_of_experts(
+    g: &Graph,
+    row: MatvecRow,
+    (weight, scales, token_experts): (Tensor, Option<Tensor>, Tensor),
+    weights: MatvecWeights,
+) -> [Executable; 2] {
+    let x = row.x;
+    let bias_type = MatvecBias::None;
+    let matrices = ExpertMatrices { weights, weight, scales, bias: x, bias_type, outputs: 32 };
+    let gated = CudaExpertsGated {
+        row,
+        inputs: 64,
+        logits: x,
+        experts: 2,
+        active: 1,
+        normalized: false,
+        matrices,
+        rows: PairedRows { up: 16, step: 1 },
+        activation: MatvecActivation { activation: 0, steepness: F32Bits(0.0) },
+        gate: MatvecGate { limit: F32Bits(0.0), up_offset: F32Bits(0.0) },
+    };
+    let sum = CudaExpertsAdd {
+        x,
+        inputs: 64,
+        token_experts,
+        token_shares: x,
+        active: 1,
+        matrices,
+        residual: x,
+        out: TensorType::new(Dtype::F32, [32]),
+        factor: F32Bits(1.0),
+    };
+    let (gated_grid, sum_grid) = (gated.grid(), sum.grid());
+    [Call::new(g, Isa::Sm80, gated, gated_grid).executable, Call::new(g, Isa::Sm80, sum, sum_grid).executable]
 }
 
 /// Returns the executables of attention on GPUs: of every type of the cache, and heads of every width.

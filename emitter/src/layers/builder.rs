@@ -19,6 +19,7 @@ use crate::{
     global::Global,
     graph::{Graph, Tensor},
     group_form::GroupForm,
+    kernels::CudaExpertsAdd,
     module::Module,
     packing::{Packable, Packing, Source, StoredWeight},
     plan::{Numerics, Plan, Products},
@@ -69,6 +70,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) row_products: HashMap<Tensor, RowProduct>,
     /// Those of several rows.
     pub(crate) rows_products: HashMap<Tensor, RowsProduct>,
+    /// Results of mixtures that such kernels add to zeros, to be added to something else.
+    pub(crate) expert_sums: HashMap<Tensor, CudaExpertsAdd>,
     /// The parts, `[splits, rows, outputs]`, of products whose parts a kernel has yet to add.
     pub(crate) product_parts: HashMap<Tensor, Tensor>,
     /// Rows in the type that kernels of GPUs multiply, `[rows, width]`, by the tensor of floats that is made of them.
@@ -103,6 +106,7 @@ impl<'a> Builder<'a> {
             norms: HashMap::new(),
             row_products: HashMap::new(),
             rows_products: HashMap::new(),
+            expert_sums: HashMap::new(),
             product_parts: HashMap::new(),
             halves: HashMap::new(),
             ordered: HashMap::new(),

@@ -15,7 +15,8 @@ mod row_product;
 mod shared_tensors;
 
 pub(crate) use embedding::embedding;
-pub(super) use gpu_matvec::{activated, added, takes_norm, vector};
+pub(super) use gpu_matvec::{activated, added, gating, row, row_weights, takes_norm, vector};
 pub(crate) use layer::{linear, linears};
+pub(super) use quantized::packed;
 pub(crate) use row_product::{RowProduct, RowsProduct};
 pub(super) use shared_tensors::{distinct_tensors, layer_outputs};

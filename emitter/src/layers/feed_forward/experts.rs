@@ -1,18 +1,24 @@
 //! Mixtures of experts. A token computes its own experts and no others.
 //!
 //! A row is a token with one of its experts. Kernels take rows that are sorted by expert, so that the weights of an expert
-//! are read once (`kernels.rs`). Generated code takes blocks of rows of one expert in a loop (`generated.rs`).
+//! are read once (`kernels.rs`), and those of GPUs take a token by itself (`gpu.rs`). Generated code takes blocks of rows of one
+//! expert in a loop (`generated.rs`).
 
 mod generated;
+mod gpu;
 mod kernels;
 mod linears;
+mod stack;
 
 use mlxcel_models::Experts;
 
 use super::mlp::mlp;
 use crate::{
     graph::Tensor,
-    layers::{builder::Builder, linear::linear},
+    layers::{
+        builder::Builder,
+        linear::{added, linear},
+    },
     plan::Products,
 };
 
@@ -21,7 +27,10 @@ pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, x: Tensor) -> Tensor
     let logits = linear(b, ("router", &layer.router), x);
     let y = match b.numerics.products {
         Products::Kernels(isa) => kernels::experts(b, isa, layer, logits, x),
-        Products::Native | Products::Widened => generated::experts(b, layer, logits, x),
+        Products::Native | Products::Widened => {
+            let by_kernel = gpu::experts(b, layer, logits, x);
+            by_kernel.unwrap_or_else(|| generated::experts(b, layer, logits, x))
+        }
     };
     let Some(shared) = &layer.shared else { return y };
     b.scope("shared", |b| {
@@ -34,6 +43,6 @@ pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, x: Tensor) -> Tensor
             let gate = b.graph.broadcast_in_dim(gate, &shape, &[0, 1]);
             z = b.graph.multiply(z, gate);
         }
-        b.graph.add(y, z)
+        added(b, y, z, 1.0).unwrap_or_else(|| b.graph.add(y, z))
     })
 }

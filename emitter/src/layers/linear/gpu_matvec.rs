@@ -17,8 +17,8 @@ use crate::{
     form::Form,
     graph::Tensor,
     kernels::{
-        Embed, F32Bits, Isa, MAX_MATRICES, Matvec, MatvecActivation, MatvecBias, MatvecGate, MatvecMatrix,
-        MatvecProducts, MatvecRow, MatvecWeights, element_number, norm_number,
+        CudaExpertsAdd, Embed, F32Bits, Isa, MAX_MATRICES, Matvec, MatvecActivation, MatvecBias, MatvecGate,
+        MatvecMatrix, MatvecProducts, MatvecRow, MatvecWeights, element_number, norm_number,
     },
     layers::{builder::Builder, weights::Matrix},
     types::TensorType,
@@ -28,7 +28,7 @@ use crate::{
 const CAPACITY: usize = 12032;
 
 /// Returns how a weight is stored, if kernels read that.
-fn weights(b: &Builder<'_>, weight: &Weight) -> Option<MatvecWeights> {
+pub(in crate::layers) fn row_weights(b: &Builder<'_>, weight: &Weight) -> Option<MatvecWeights> {
     Some(match (b.form(weight), b.dtype(weight)) {
         (Form::Rows, _) => MatvecWeights::Q8,
         (Form::Groups(_), _) => MatvecWeights::Q4,
@@ -42,7 +42,7 @@ fn weights(b: &Builder<'_>, weight: &Weight) -> Option<MatvecWeights> {
 /// Returns the instruction set of the kernels for these products and how they read the weights, if they do.
 pub(super) fn isa(b: &Builder<'_>, layers: &[Named<'_>], inputs: usize) -> Option<(Isa, MatvecWeights)> {
     let isa = b.numerics.gpu?;
-    let weights = weights(b, &layers.first()?.1.weight)?;
+    let weights = row_weights(b, &layers.first()?.1.weight)?;
     let vector = weights.vector();
     let is_row_major = |(_, layer): &Named<'_>| layer.matrix.is_none() && !layer.transposed;
     let are_floats = layers.iter().all(|(_, layer)| b.form(&layer.weight) == Form::Floats);
@@ -64,7 +64,7 @@ pub(super) fn products(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: T
 /// Multiplies by up to [`MAX_MATRICES`] tensors in one call.
 fn product(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: Tensor) -> Vec<Tensor> {
     let names: Vec<_> = layers.iter().map(|(name, _)| *name).collect();
-    let first = layers.first().and_then(|(_, layer)| weights(b, &layer.weight));
+    let first = layers.first().and_then(|(_, layer)| row_weights(b, &layer.weight));
     let Some(weights) = first else { return vec![x; layers.len()] };
     b.scope(&names.join("+"), |b| {
         let row = row(b, x);
@@ -101,7 +101,7 @@ fn call(b: &mut Builder<'_>, isa: Isa, matvec: Matvec) -> Vec<Tensor> {
 }
 
 /// Returns the row that a product of `x`, `[1, 1, inputs]`, reads: `x`, or what it is the norm of.
-fn row(b: &mut Builder<'_>, x: Tensor) -> MatvecRow {
+pub(in crate::layers) fn row(b: &mut Builder<'_>, x: Tensor) -> MatvecRow {
     let inputs = b.graph.shape(x).last().copied().unwrap_or(1);
     let known = b.norms.get(&x).cloned().filter(|(_, layer)| inputs <= CAPACITY && layer.shape() == [inputs]);
     let Some((source, layer)) = known else {
@@ -150,16 +150,27 @@ pub(in crate::layers) fn vector(b: &mut Builder<'_>, weight: &Weight) -> (Tensor
     (tensor, number)
 }
 
-/// Returns `residual + factor · product`, if a kernel computes both at once.
+/// Returns `residual + factor · product`, if a kernel computes both at once. The product may be that of a mixture.
 pub(in crate::layers) fn added(
     b: &mut Builder<'_>,
     product: Tensor,
     residual: Tensor,
     factor: f64,
 ) -> Option<Tensor> {
-    let RowProduct { weights, row, matrix, inputs, bias_type } = b.row_products.get(&product)?.clone();
     let isa = b.numerics.gpu?;
     let shape = b.graph.shape(residual).to_vec();
+    if let Some(sum) = b.expert_sums.get(&product).cloned() {
+        let outputs = sum.matrices.outputs;
+        if shape != [1, 1, outputs] {
+            return None;
+        }
+        let residual = b.graph.reshape(residual, &[outputs]);
+        let sum = CudaExpertsAdd { residual, factor: F32Bits(factor), ..sum };
+        let grid = sum.grid();
+        let sum = b.module.call(&mut b.graph, isa, sum, grid)[0];
+        return Some(b.graph.reshape(sum, &shape));
+    }
+    let RowProduct { weights, row, matrix, inputs, bias_type } = b.row_products.get(&product)?.clone();
     if row.norm != 0 || shape != [1, 1, matrix.outputs] {
         return None;
     }
@@ -178,15 +189,7 @@ pub(in crate::layers) fn activated(
     up: Tensor,
 ) -> Option<Tensor> {
     let isa = b.numerics.gpu?;
-    let (activation, steepness) = match layer.activation {
-        Activation::Silu => (0, 1.0),
-        Activation::Swish { beta } => (1, beta),
-        Activation::Gelu => (2, 0.0),
-        Activation::GeluTanh => (3, 0.0),
-    };
-    let activation = MatvecActivation { activation, steepness: F32Bits(steepness) };
-    let limit = F32Bits(layer.limit.unwrap_or(f64::INFINITY));
-    let limits = MatvecGate { limit, up_offset: F32Bits(layer.up_offset) };
+    let (activation, limits) = gating(layer);
     let Some(RowProduct { weights, row, matrix, inputs, bias_type }) = b.row_products.get(&up).cloned()
     else {
         return gpu_matmul::gated(b, isa, [gate?, up], (activation, limits));
@@ -212,10 +215,23 @@ pub(in crate::layers) fn activated(
     Some(b.graph.reshape(made, &[1, 1, outputs]))
 }
 
+/// Returns the activation of an MLP, and the limits of its gate.
+pub(in crate::layers) fn gating(layer: &Mlp) -> (MatvecActivation, MatvecGate) {
+    let (activation, steepness) = match layer.activation {
+        Activation::Silu => (0, 1.0),
+        Activation::Swish { beta } => (1, beta),
+        Activation::Gelu => (2, 0.0),
+        Activation::GeluTanh => (3, 0.0),
+    };
+    let activation = MatvecActivation { activation, steepness: F32Bits(steepness) };
+    let limit = F32Bits(layer.limit.unwrap_or(f64::INFINITY));
+    (activation, MatvecGate { limit, up_offset: F32Bits(layer.up_offset) })
+}
+
 /// Looks up rows of an embedding table, `[…]` to `[…, width]`, times `scale`, if a kernel reads it.
 pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, tokens: Tensor, scale: f64) -> Option<Tensor> {
     let isa = b.numerics.gpu?;
-    let (kind, &[vocab, width]) = (weights(b, weight)?, weight.shape.as_slice()) else { return None };
+    let (kind, &[vocab, width]) = (row_weights(b, weight)?, weight.shape.as_slice()) else { return None };
     if !width.is_multiple_of(kind.vector()) {
         return None;
     }

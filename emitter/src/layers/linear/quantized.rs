@@ -20,7 +20,7 @@ use crate::{
 /// Looks up rows of a weight: `[…]` to `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor {
     let [bytes, scales] = packed_with_barrier(b, weight.into());
-    let is_q4 = is_q4(b, weight.into());
+    let is_q4 = is_q4(b, Weights::Layers(&[weight.into()]));
     let g = &mut b.graph;
     let shape = g.shape(rows).to_vec();
     let outputs = weight.shape.first().copied().unwrap_or(1);
@@ -84,13 +84,12 @@ pub(super) fn q4_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> 
 
 /// Returns [`packed`] weights behind a barrier. Without it, the compiler keeps a widened copy of the whole weight.
 fn packed_with_barrier(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
-    packed(b, weight).map(|part| b.graph.barrier(part))
+    packed(b, Weights::Layers(&[weight])).map(|part| b.graph.barrier(part))
 }
 
-/// Returns the bytes and the scales of a weight, see [`nibble_bytes`] and [`quantize_q8`].
-pub(super) fn packed(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
-    let weights = Weights::Layers(&[weight]);
-    let made = if is_q4(b, weight) {
+/// Returns the bytes and the scales of weights, see [`nibble_bytes`] and [`quantize_q8`].
+pub(in crate::layers) fn packed(b: &mut Builder<'_>, weights: Weights<'_>) -> [Tensor; 2] {
+    let made = if is_q4(b, weights) {
         b.packed_groups("q4", weights, 1, GroupForm::Q4_0, |g, parts| match *parts {
             [codes, scales] => vec![nibble_bytes(g, codes), scales],
             _ => parts.to_vec(),
@@ -106,15 +105,15 @@ pub(super) fn stored(b: &mut Builder<'_>, matrix: Matrix<'_>, weight: &Weight) -
     match b.form(weight) {
         Form::Floats => (b.stored(weight), None),
         Form::Rows | Form::Groups(_) => {
-            let [weight, scales] = packed(b, matrix);
+            let [weight, scales] = packed(b, Weights::Layers(&[matrix]));
             (weight, Some(scales))
         }
     }
 }
 
-/// Returns whether a quantized weight is in [`GroupForm::Q4_0`], the only form of groups here.
-fn is_q4(b: &Builder<'_>, weight: Matrix<'_>) -> bool {
-    matches!(b.form(weight.weight), Form::Groups(_))
+/// Returns whether quantized weights are in [`GroupForm::Q4_0`], the only form of groups here.
+fn is_q4(b: &Builder<'_>, weights: Weights<'_>) -> bool {
+    weights.layers().first().is_some_and(|first| matches!(b.form(first.weight), Form::Groups(_)))
 }
 
 /// Computes `[rows, inputs] · [outputs, inputs]ᵀ`.

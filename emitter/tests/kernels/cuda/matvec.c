@@ -3,14 +3,13 @@
 
 #include "check.h"
 #include "activation_case.h"
+#include "matrix_case.h"
 
 #include "cuda/matvec_bf16.c"
 #include "cuda/matvec_f16.c"
 #include "cuda/matvec_f32.c"
 #include "cuda/matvec_q4.c"
 #include "cuda/matvec_q8.c"
-
-static const char *const type_names[] = {"f32", "bf16", "f16", "q8", "q4"};
 
 typedef enum { NORM_MATVEC, NORM_ACTIVATED, NORM_GATED, MATVEC_ADD } kernel_kind;
 
@@ -26,7 +25,8 @@ static struct {
   gating gating;
   float *x, *residual, *out[MAX_MATRICES];
   void *norm_weight, *norm_bias;
-  void *weights[MAX_MATRICES], *scales[MAX_MATRICES], *biases[MAX_MATRICES];
+  random_weights matrices[MAX_MATRICES];
+  void *biases[MAX_MATRICES];
 } call;
 
 #define NORM_ARGUMENTS                                                         \
@@ -57,74 +57,35 @@ static struct {
   break;
 
 static void body(void) {
-  void **w = call.weights, **s = call.scales, **b = call.biases;
+  const random_weights *w = call.matrices;
+  void **b = call.biases;
   float **o = call.out;
   const int *n = call.outputs;
 #define ROW call.x, call.norm_weight, call.norm_bias
   switch (call.type) {
-#define M(m) w[m], b[m]
+#define M(m) w[m].weights, b[m]
   case WEIGHT_F32: CALLS(f32)
   case WEIGHT_BF16: CALLS(bf16)
   case WEIGHT_F16: CALLS(f16)
 #undef M
-#define M(m) w[m], s[m], b[m]
+#define M(m) w[m].weights, w[m].scales, b[m]
   case WEIGHT_Q8: CALLS(q8)
   case WEIGHT_Q4: CALLS(q4)
   }
 }
 
-static element_type element_of(weight_type type) {
-  return type == WEIGHT_F32 ? ELEMENT_F32
-                            : type == WEIGHT_BF16 ? ELEMENT_BF16 : ELEMENT_F16;
-}
-
 // Fills a matrix, in a buffer that ends where the matrix ends.
 static void fill(int m) {
-  const index count = (index)call.outputs[m] * call.inputs;
   if (call.bias_type >= 0)
     call.biases[m] = random_elements((element_type)call.bias_type,
                                      call.outputs[m], ORDINARY);
-  if (call.type == WEIGHT_Q8) {
-    call.weights[m] = random_bytes(count, -128, 127);
-    call.scales[m] = random_floats(call.outputs[m], (exponents){-12, -8});
-  } else if (call.type == WEIGHT_Q4) {
-    call.weights[m] = random_bytes(count / 2, -128, 127);
-    call.scales[m] =
-        random_elements(ELEMENT_F16, count / GROUP, (exponents){-8, -4});
-  } else {
-    call.weights[m] = random_elements(element_of(call.type), count, ORDINARY);
-  }
-}
-
-static double weight(int m, index output, index input) {
-  const index at = output * call.inputs + input;
-  if (call.type == WEIGHT_Q8)
-    return (double)((int8_t *)call.weights[m])[at] *
-           ((float *)call.scales[m])[output];
-  if (call.type == WEIGHT_Q4) {
-    const index group = at / GROUP, place = at % GROUP;
-    const uint8_t byte = ((uint8_t *)call.weights[m])[group * 16 + place % 16];
-    const int step = (place < 16 ? byte & 15 : byte >> 4) - 8;
-    return step *
-           (double)float_from_f16_portable(((uint16_t *)call.scales[m])[group]);
-  }
-  return load_element(call.weights[m], element_of(call.type), at);
+  call.matrices[m] = random_matrix(call.type, call.outputs[m], call.inputs);
 }
 
 #define MAX_ROW 16384
 static double row[MAX_ROW];
 
 #define TOLERANCE 0x1p-19
-
-// Returns by how much an input may be rounded: those of weights that are whole numbers
-// have 15 bits and a sign, of the largest of as many as 16 bytes of weights hold.
-static double rounding(int input) {
-  const int size = inputs_in_16_bytes(call.type), first = input / size * size;
-  double most = 0;
-  for (int i = first; i < first + size; ++i)
-    most = fmax(most, fabs(row[i]));
-  return is_whole(call.type) && call.inputs <= CAPACITY ? most * 0x1p-16 : 0;
-}
 
 // Computes the input of the products.
 static void normalize(void) {
@@ -151,9 +112,10 @@ static void normalize(void) {
 static double expected_product(int m, int n, double *size) {
   double sum = 0;
   for (int k = 0; k < call.inputs; ++k) {
-    const double product = weight(m, n, k) * row[k];
+    const double weight = weight_at(&call.matrices[m], n, k), product = weight * row[k];
+    const double rounding = rounding_of(call.type, row, call.inputs, k);
     sum += product;
-    *size += fabs(product) + fabs(weight(m, n, k)) * rounding(k) / TOLERANCE;
+    *size += fabs(product) + fabs(weight) * rounding / TOLERANCE;
   }
   return call.bias_type < 0
              ? sum

@@ -3,11 +3,14 @@
 use mlxcel_models::Experts;
 use safetensors::Dtype;
 
-use super::linears::{ExpertLinears, inner};
+use super::{
+    linears::{ExpertLinears, inner},
+    stack::{Stack, of_expert},
+};
 use crate::{
     graph::{Graph, Tensor},
     layers::{builder::Builder, feed_forward::activation::generated_activate},
-    ops::{DotDimensions, Reduction},
+    ops::Reduction,
 };
 
 /// Rows of a block. More rows share the weights that are read for them, but more rows are padding.
@@ -23,11 +26,7 @@ pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, logits: Tensor, x: T
     let blocks = Blocks::new(&mut b.graph, chosen, [all, active, count]);
     let operand = b.operand_dtype();
     let [up, down] = ExpertLinears::up_and_down(layer);
-    let stacks = [&up, &down].map(|layers| {
-        let size = layers.weights().size();
-        let made = b.packed("stack", layers.weights(), 1, &[], |_, rows| vec![rows]);
-        b.graph.reshape(made[0], &[count, size.0, size.1])
-    });
+    let stacks = [&up, &down].map(|layers| Stack::load(b, layers.weights(), count));
     let biases = [&up, &down].map(|layers| layers.biases(b));
     let g = &mut b.graph;
     let flat = g.reshape(x, &[all, hidden]);
@@ -42,11 +41,11 @@ pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, logits: Tensor, x: T
         let rows = g.dynamic_slice(blocks.tokens, &[start], &[blocks.size]);
         let mut x = g.take_rows(flat, rows);
         for (index, layers) in [&up, &down].into_iter().enumerate() {
-            let product = dot(g, stacks[index], expert, x, operand);
+            let product = stacks[index].product(g, expert, x, operand);
             let whole = [&[1], g.shape(product)].concat();
             let product = g.reshape(product, &whole);
             let rows_of = |g: &mut Graph, table| {
-                let row = row(g, table, expert);
+                let row = of_expert(g, table, expert);
                 let width = g.shape(row).iter().product();
                 let row = g.reshape(row, &[width]);
                 g.broadcast_in_dim(row, &[blocks.size, width], &[1])
@@ -196,27 +195,6 @@ fn count_true(g: &mut Graph, x: Tensor) -> Tensor {
 fn sum_rows(g: &mut Graph, x: Tensor) -> Tensor {
     let x = g.barrier(x);
     g.reduce(x, Reduction::Sum, &[1])
-}
-
-/// Returns row `index` of a table.
-fn row(g: &mut Graph, table: Tensor, index: Tensor) -> Tensor {
-    let zero = g.scalar(0.0, Dtype::I32);
-    let mut sizes = g.shape(table).to_vec();
-    let mut starts = vec![zero; sizes.len()];
-    if let (Some(size), Some(start)) = (sizes.first_mut(), starts.first_mut()) {
-        (*size, *start) = (1, index);
-    }
-    g.dynamic_slice(table, &starts, &sizes)
-}
-
-/// Multiplies `[rows, inputs]` by one expert of `stack`, `[experts, outputs, inputs]`: `[rows, outputs]`.
-fn dot(g: &mut Graph, stack: Tensor, expert: Tensor, x: Tensor, operand: Dtype) -> Tensor {
-    let shape = g.shape(stack).to_vec();
-    let weight = row(g, stack, expert);
-    let weight = g.reshape(weight, shape.get(1..).unwrap_or_default());
-    let [x, weight] = [x, weight].map(|x| g.convert(x, operand));
-    let dims = DotDimensions { lhs_contract: &[1], rhs_contract: &[1], ..DotDimensions::default() };
-    g.dot_general(x, weight, &dims, Dtype::F32)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a number of rows or of experts")]

@@ -1,9 +1,10 @@
 //! The linear layers of experts.
 
-use mlxcel_models::{Experts, Linear, Mlp, Weight};
+use mlxcel_models::{Experts, Linear, Mlp, Part, Weight};
 
 use crate::{
     graph::{Graph, Tensor},
+    kernels::PairedRows,
     layers::{
         builder::Builder,
         feed_forward::activation::Inner,
@@ -48,6 +49,35 @@ impl<'m> ExpertLinears<'m> {
     /// Returns the weights of all experts.
     pub(super) fn weights(&self) -> Weights<'_> {
         Weights::Experts(&self.weights)
+    }
+
+    /// Returns the table of biases, `[experts, outputs]`, if the experts' only tensor has one.
+    pub(super) fn bias(&self) -> Option<&'m Weight> {
+        self.tensors.first()?.bias.as_ref()
+    }
+
+    /// Returns whether [`bias`](Self::bias) has all biases, if there are any.
+    pub(super) fn has_one_table(&self) -> bool {
+        let has_bias = |layer: &&Linear| layer.bias.is_some();
+        let is_table = |layer: &Linear| layer.matrix.is_some() || layer.bias.is_none();
+        !self.tensors.iter().any(has_bias) || matches!(*self.tensors, [only] if is_table(only))
+    }
+
+    /// Returns where the rows of the gate and of what it gates are, if one follows the other or they take turns.
+    pub(super) fn paired_rows(&self) -> Option<PairedRows> {
+        let [gate, up] = *self.layers else { return None };
+        let outputs = self.weights().size().0 / 2;
+        let part = |layer: &Linear| layer.part.map(|Part { groups, first, size }| (groups, first, size));
+        match (self.tensors.len(), part(gate), part(up)) {
+            (2, None, None) if gate.weight_outputs() == outputs => Some(PairedRows { up: outputs, step: 1 }),
+            (1, Some((1, 0, size)), Some((1, first, _))) if size == outputs && first == outputs => {
+                Some(PairedRows { up: outputs, step: 1 })
+            }
+            (1, Some((groups, 0, 1)), Some((_, 1, 1))) if groups == outputs => {
+                Some(PairedRows { up: 1, step: 2 })
+            }
+            _ => None,
+        }
     }
 
     /// Loads the biases of each tensor that has them, `[experts, outputs]`.

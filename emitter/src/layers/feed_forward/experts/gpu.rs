@@ -1,0 +1,95 @@
+//! The mixture of a single token by kernels on GPUs.
+
+use mlxcel_models::Experts;
+use safetensors::Dtype;
+
+use super::{linears::ExpertLinears, stack::Stack};
+use crate::{
+    graph::Tensor,
+    kernels::{
+        CudaExpertsAdd, CudaExpertsGated, ExpertMatrices, F32Bits, MAX_ACTIVE, MAX_EXPERTS, MatvecBias,
+    },
+    layers::{
+        builder::Builder,
+        linear::{gating, row, row_weights, vector},
+    },
+    types::TensorType,
+};
+
+/// Computes `[1, 1, hidden]` to the same shape, if there are kernels for it.
+pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, logits: Tensor, x: Tensor) -> Option<Tensor> {
+    let isa = b.numerics.gpu?;
+    let &[1, 1, hidden] = b.graph.shape(x) else { return None };
+    let (first, count, active) = (layer.experts.first()?, layer.experts.len(), layer.active);
+    let [up, down] = ExpertLinears::up_and_down(layer);
+    let rows = up.paired_rows()?;
+    let (of_pairs, _) = up.weights().size();
+    let inner = of_pairs / 2;
+    let reads = is_readable(b, &up, hidden) && is_readable(b, &down, inner);
+    if !reads || count > MAX_EXPERTS || active > MAX_ACTIVE {
+        return None;
+    }
+    let logits = b.graph.reshape(logits, &[count]);
+    let row = row(b, x);
+    let (activation, gate) = gating(first);
+    let [up, down] = [&up, &down].map(|layers| matrices(b, layers, count, logits));
+    let gated = CudaExpertsGated {
+        row,
+        inputs: hidden,
+        logits,
+        experts: count,
+        active,
+        normalized: layer.normalized,
+        matrices: up?,
+        rows,
+        activation,
+        gate,
+    };
+    let grid = gated.grid();
+    let made = b.scope("experts.inner", |b| b.module.call(&mut b.graph, isa, gated, grid));
+    let &[x, token_experts, token_shares] = made.as_slice() else { return None };
+    let sum = CudaExpertsAdd {
+        x,
+        inputs: active * inner,
+        token_experts,
+        token_shares,
+        active,
+        matrices: down?,
+        residual: b.graph.full(0.0, Dtype::F32, &[hidden]),
+        out: TensorType::new(Dtype::F32, [hidden]),
+        factor: F32Bits(1.0),
+    };
+    let grid = sum.grid();
+    let y = b.scope("experts.outer", |b| b.module.call(&mut b.graph, isa, sum.clone(), grid)[0]);
+    let y = b.graph.reshape(y, &[1, 1, hidden]);
+    b.expert_sums.insert(y, sum);
+    Some(y)
+}
+
+/// Returns whether kernels read the weights of all experts, which have so many inputs.
+fn is_readable(b: &Builder<'_>, layers: &ExpertLinears<'_>, inputs: usize) -> bool {
+    let mut read = layers.weights().tensors().into_iter().map(|weight| row_weights(b, weight));
+    let first = read.next().flatten();
+    let is_known = first.is_some_and(|weights| inputs.is_multiple_of(weights.vector()));
+    is_known && read.all(|weights| weights == first) && layers.has_one_table()
+}
+
+/// Loads the weights of all experts, with their biases. Without any, `other` is passed.
+fn matrices(
+    b: &mut Builder<'_>,
+    layers: &ExpertLinears<'_>,
+    count: usize,
+    other: Tensor,
+) -> Option<ExpertMatrices> {
+    let weights = row_weights(b, layers.weights().layers().first()?.weight)?;
+    let (weight, scales) = Stack::load(b, layers.weights(), count).parts();
+    let (bias, bias_type) = match layers.bias() {
+        Some(bias) => {
+            let (table, ty) = vector(b, bias);
+            (table, MatvecBias::Of(ty))
+        }
+        None => (other, MatvecBias::None),
+    };
+    let (outputs, _) = layers.weights().size();
+    Some(ExpertMatrices { weights, weight, scales, bias, bias_type, outputs })
+}
