@@ -177,7 +177,7 @@ fn one_fixture() {
     let fixture = Fixture::find(&env::var(FIXTURE).unwrap());
     let built = real::built(&for_gpu(&fixture, &env::var(TARGET).unwrap()));
     let mut engine = built.engine("cuda").unwrap();
-    for recorded in &fixture.prompts[..2] {
+    for recorded in [&fixture.prompts[0], &fixture.prompts[2]] {
         let found = greedy(&mut engine, &recorded.prompt, recorded.tokens.len()).unwrap();
         assert_eq!(found.tokens, recorded.tokens, "after a prompt of {}", recorded.prompt.len());
     }

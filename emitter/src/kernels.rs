@@ -20,6 +20,7 @@ mod chain;
 mod compensate;
 mod constant;
 mod cuda_attention;
+mod cuda_expert_rows;
 mod cuda_experts;
 mod cuda_matmul;
 mod embed;
@@ -60,6 +61,9 @@ pub use constant::KernelConstant;
 pub(crate) use cuda_attention::{
     CudaAppend, CudaDecodeAttention, CudaHeadNorm, CudaPrefillAttention, CudaRope, OverwrittenWithCounters,
     has_gpu_attention,
+};
+pub(crate) use cuda_expert_rows::{
+    CudaChooseExperts, CudaCombineExperts, CudaMatmulExperts, CudaSortRows, GatedExperts,
 };
 pub(crate) use cuda_experts::{
     CudaExpertsAdd, CudaExpertsGated, ExpertMatrices, MAX_ACTIVE, MAX_EXPERTS, PairedRows,

@@ -25,14 +25,6 @@
 
 #include "matvec.h"
 
-enum {
-  MAX_EXPERTS = 512,
-  LANE_EXPERTS = MAX_EXPERTS / WARP, // whose logits a lane has
-};
-
-STATED(max_experts, MAX_EXPERTS);
-STATED(max_active, MAX_ACTIVE);
-
 // What a token's experts are chosen by, or have been.
 typedef struct {
   const float *logits;
@@ -40,53 +32,6 @@ typedef struct {
   float *shares;
   int count, normalized; // experts of all
 } routing;
-
-#define LOWEST float_of(0xff800000u)
-
-// Chooses the token's experts, by one warp. Without any number among the logits, the
-// first expert takes all slots.
-INLINE void choose_experts(const routing *by, int active, int lane) {
-  float logits[LANE_EXPERTS], largest = LOWEST, sum = 0.0f, own = 0.0f;
-  UNROLL for (int i = 0; i < LANE_EXPERTS; ++i) {
-    const int expert = i * WARP + lane;
-    logits[i] = expert < by->count ? by->logits[expert] : LOWEST;
-    largest = max_float(largest, logits[i]);
-  }
-  largest = warp_reduce_max(largest);
-  if (!by->normalized) {
-    UNROLL for (int i = 0; i < LANE_EXPERTS; ++i)
-      sum += exp2_approx((logits[i] - largest) * LOG2_E);
-    sum = warp_reduce_sum(sum);
-  }
-  for (int slot = 0; slot < active; ++slot) {
-    float value = LOWEST;
-    int at = MAX_EXPERTS;
-    UNROLL for (int i = 0; i < LANE_EXPERTS; ++i)
-      if (logits[i] > value) {
-        value = logits[i];
-        at = i * WARP + lane;
-      }
-    for (int mask = 1; mask < WARP; mask *= 2) {
-      const float other = shuffle_xor(value, mask);
-      const int place = (int)shuffle_xor_u32((uint32_t)at, mask);
-      if (other > value || (other == value && place < at)) {
-        value = other;
-        at = place;
-      }
-    }
-    UNROLL for (int i = 0; i < LANE_EXPERTS; ++i)
-      if (i * WARP + lane == at)
-        logits[i] = LOWEST;
-    const float weight = exp2_approx((value - largest) * LOG2_E);
-    sum += by->normalized ? weight : 0.0f;
-    if (lane == slot) {
-      own = weight;
-      chosen[slot] = at < by->count ? at : 0;
-    }
-  }
-  if (lane < active)
-    shares[lane] = own / sum;
-}
 
 // Begins the first unit of the token's experts, which are known, and computes all.
 INLINE void compute_by_experts(const product *p, const result *to,
@@ -110,8 +55,14 @@ INLINE void compute_gated(const product *p, const result *to, const routing *by)
   const norm_weights weights = load_norm_weights(&p->norm, p->inputs, thread);
   start_next_kernel();
   wait_for_previous_kernel();
-  if (thread < WARP)
-    choose_experts(by, active, thread);
+  if (thread < WARP) {
+    const choice own =
+        choose_experts(by->logits, by->count, by->normalized, active, thread);
+    if (thread < active) {
+      chosen[thread] = own.expert;
+      shares[thread] = own.share;
+    }
+  }
   syncthreads();
   if (block_idx() == 0 && thread < active) {
     by->experts[thread] = chosen[thread];

@@ -59,7 +59,8 @@ typedef struct {
   const void *x, *weights, *scales;
   float *out;
   int m, n, k, splits;
-  int tile_m, tile_n, split;
+  int first_row, tile_n, split;
+  const int32_t *row_numbers; // of x in each row of the result; null if the same
   int is_gated; // constant; then n is the rows of both matrices, and out is not used
   gated_result gated;
 } product;
@@ -98,7 +99,7 @@ INLINE product product_of_block(const void *x, const matrix matrices[MAX_MATRICE
       .m = m,
       .k = k,
       .splits = splits,
-      .tile_m = block % tiles_m,
+      .first_row = block % tiles_m * s.rows,
       .tile_n = block / tiles_m % tiles,
       .split = block / tiles_m / tiles,
   };
@@ -132,7 +133,7 @@ INLINE product gated_product_of_block(const void *x, matrix gate, gated_result r
 INLINE part part_of_block(const product *p, shape s) {
   const int steps = ceiling(p->k, s.depth), share = ceiling(steps, p->splits);
   return (part){
-      .row = p->tile_m * s.rows,
+      .row = p->first_row,
       .column = p->tile_n * s.columns,
       .begin = min_int(p->split * share, steps),
       .end = min_int(p->split * share + share, steps),
@@ -174,15 +175,16 @@ typedef struct {
   const void *matrix, *up;
   int is_gated;      // constant: whether there is up
   int stride, count; // bytes of a row, and rows of all
+  const int32_t *numbers; // of rows, or null
 } row_source;
 
 INLINE row_source x_rows(weight_type type, const product *p) {
-  return (row_source){p->x, 0, 0, x_bytes(type, p->k), p->m};
+  return (row_source){p->x, 0, 0, x_bytes(type, p->k), p->m, p->row_numbers};
 }
 
 INLINE row_source weight_rows(weight_type type, const product *p) {
   return (row_source){p->weights, p->gated.up_weights, p->is_gated,
-                      weight_bytes(type, p->k), p->n};
+                      weight_bytes(type, p->k), p->n, 0};
 }
 
 // Past a matrix' last row, that row is copied again. Of two matrices, a thread copies
@@ -197,11 +199,13 @@ INLINE tile_copy copy_of_tile(row_source of, int first, const int rows,
   first /= matrices;
   const int last = of.count / matrices - 1 - first;
   tile_copy copy = {
-      .from = matrix + (index)first * of.stride + piece * PIECE,
+      .from = matrix + (of.numbers ? 0 : (index)first * of.stride) + piece * PIECE,
       .place = row * row_bytes + (piece ^ swizzle(row, row_bytes)) * PIECE,
   };
-  UNROLL for (int i = 0; i < ceiling(rows * pieces, threads); ++i)
-    copy.offsets[i] = (uint32_t)(min_int(own_row + i * apart, last) * of.stride);
+  UNROLL for (int i = 0; i < ceiling(rows * pieces, threads); ++i) {
+    const int at = min_int(own_row + i * apart, last);
+    copy.offsets[i] = (uint32_t)((of.numbers ? of.numbers[first + at] : at) * of.stride);
+  }
   return copy;
 }
 

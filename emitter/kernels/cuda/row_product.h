@@ -11,13 +11,13 @@
 #ifndef KERNELS_CUDA_ROW_PRODUCT_H
 #define KERNELS_CUDA_ROW_PRODUCT_H
 
+#include "choose.h"
 #include "row_input.h"
 
 enum {
   VECTORS = 4, // of a row, that a lane has under way
   MAX_ROWS = 2,
   MAX_MATRICES = 3,
-  MAX_ACTIVE = 32, // experts of a token
 };
 
 STATED(matrices, MAX_MATRICES);

@@ -13,6 +13,7 @@ use safetensors::Dtype;
 
 use super::{
     arguments::F32Bits,
+    cuda_expert_rows::{CudaMatmulExperts, GatedExperts},
     cuda_experts::{CudaExpertsAdd, CudaExpertsGated, ExpertMatrices, PairedRows},
     cuda_matmul::{CudaMatmul, CudaMatmulGated, CudaMatrix, Tiles},
     executable::{Call, Executable, Grid},
@@ -251,6 +252,9 @@ fn executables_of_products() -> Vec<Executable> {
         }
         let numbers = g.argument(Dtype::I32, &[1]);
         found.extend(executables_of_experts(&g, row, (weight, scales, numbers), weights));
+        for tiles in [Tiles::Small, Tiles::Medium] {
+            found.extend(executables_of_expert_rows(&g, (rows, weight, scales, numbers), weights, tiles));
+        }
     }
     found
 }
@@ -290,6 +294,35 @@ fn executables_of_experts(
     };
     let (gated_grid, sum_grid) = (gated.grid(), sum.grid());
     [Call::new(g, Isa::Sm80, gated, gated_grid).executable, Call::new(g, Isa::Sm80, sum, sum_grid).executable]
+}
+
+/// Returns those of mixtures of several tokens.
+fn executables_of_expert_rows(
+    g: &Graph,
+    (x, weight, scales, numbers): (Tensor, Tensor, Option<Tensor>, Tensor),
+    weights: MatvecWeights,
+    tiles: Tiles,
+) -> [Executable; 2] {
+    let activation = MatvecActivation { activation: 0, steepness: F32Bits(0.0) };
+    let gate = MatvecGate { limit: F32Bits(0.0), up_offset: F32Bits(0.0) };
+    let gated = GatedExperts { row_tokens: numbers, activation, gate };
+    [(Some(gated), g.dtype(x)), (None, Dtype::F32)].map(|(gated, ty)| {
+        let call = CudaMatmulExperts {
+            weights,
+            tiles,
+            x,
+            weight,
+            scales,
+            tile_list: numbers,
+            out: TensorType::new(ty, [64, 32]),
+            n: 32,
+            max_tiles: 4,
+            k: 64,
+            gated,
+        };
+        let grid = call.grid();
+        Call::new(g, Isa::Sm80, call, grid).executable
+    })
 }
 
 /// Returns the executables of attention on GPUs: of every type of the cache, and heads of every width.

@@ -1,11 +1,12 @@
 //! Mixtures of experts. A token computes its own experts and no others.
 //!
 //! A row is a token with one of its experts. Kernels take rows that are sorted by expert, so that the weights of an expert
-//! are read once (`kernels.rs`), and those of GPUs take a token by itself (`gpu.rs`). Generated code takes blocks of rows of one
+//! are read once (`kernels.rs`), and those of GPUs take a single token by itself (`gpu.rs`). Generated code takes blocks of rows of one
 //! expert in a loop (`generated.rs`).
 
 mod generated;
 mod gpu;
+mod gpu_rows;
 mod kernels;
 mod linears;
 mod stack;

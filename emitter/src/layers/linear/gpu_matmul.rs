@@ -53,9 +53,7 @@ pub(super) fn products(
 ) -> Vec<Tensor> {
     let &[batch, tokens, inputs] = b.graph.shape(x) else { return vec![x; layers.len()] };
     let m = batch * tokens;
-    let rows = b.graph.reshape(x, &[m, inputs]);
-    let half = b.halves.get(&x).copied();
-    let (rows, terms) = terms(b, weights, rows, half);
+    let (rows, terms) = terms(b, weights, x, [m, inputs]);
     let calls = layers.chunks(MAX_MATRICES).flat_map(|layers| {
         let names: Vec<_> = layers.iter().map(|(name, _)| *name).collect();
         b.scope(&names.join("+"), |b| product(b, isa, weights, layers, (rows, terms)))
@@ -103,10 +101,12 @@ pub(super) fn gated(
 
 /// Returns rows in the type that kernels multiply, `[terms · rows, inputs]`: the terms of each row's sum, one after the other.
 ///
-/// `half` is what the rows were widened from, if they were. Rows of `f32` are the sums of three terms in bf16, which has eight
-/// bits of a number, to the last bit but one.
-fn terms(b: &mut Builder<'_>, weights: MatvecWeights, rows: Tensor, half: Option<Tensor>) -> (Tensor, usize) {
+/// Rows of `f32` are the sums of three terms in bf16, which has eight bits of a number, to the last bit but one.
+fn terms(b: &mut Builder<'_>, weights: MatvecWeights, x: Tensor, shape: [usize; 2]) -> (Tensor, usize) {
     let multiplied = if weights == MatvecWeights::F16 { Dtype::F16 } else { Dtype::BF16 };
+    let rows = b.graph.reshape(x, &shape);
+    // What the rows were widened from, if they were.
+    let half = b.halves.get(&x).copied();
     if let Some(half) =
         half.filter(|&half| weights != MatvecWeights::F32 && b.graph.dtype(half) == multiplied)
     {
@@ -130,6 +130,24 @@ fn terms(b: &mut Builder<'_>, weights: MatvecWeights, rows: Tensor, half: Option
         // Integers of 8 bits are exact in bf16.
         MatvecWeights::Bf16 | MatvecWeights::Q8 | MatvecWeights::Q4 => (g.convert(rows, Dtype::BF16), 1),
     }
+}
+
+/// Returns rows, `[…, inputs]`, in the type that kernels multiply by these weights, if they need no more than one term: as
+/// `shape`, which is `[rows, inputs]`.
+pub(in crate::layers) fn operand_rows(
+    b: &mut Builder<'_>,
+    weights: MatvecWeights,
+    x: Tensor,
+    shape: [usize; 2],
+) -> Option<Tensor> {
+    let operand = b.operand_dtype();
+    let has_type = match weights {
+        MatvecWeights::F32 => operand == Dtype::F32,
+        MatvecWeights::F16 => operand == Dtype::F16,
+        MatvecWeights::Bf16 => operand == Dtype::BF16,
+        MatvecWeights::Q8 | MatvecWeights::Q4 => true,
+    };
+    has_type.then(|| terms(b, weights, x, shape).0)
 }
 
 /// Multiplies `[terms · rows, inputs]` by up to [`MAX_MATRICES`] tensors in one call, and adds the terms.

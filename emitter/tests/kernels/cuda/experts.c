@@ -166,7 +166,7 @@ static void test(weight_type type, int gated, int experts, int active, int input
   call.factor = 0.75f;
   at_case("%s of %s, %d of %d experts, %d by %d, split by %d, step %d, norm %d, bias %d, "
           "normalized %d",
-          gated ? "gated" : "add", type_names[type], active, experts, call.outputs,
+          gated ? "gated" : "add", type_name(type), active, experts, call.outputs,
           inputs, call.split, call.step, call.norm, call.bias_type, call.normalized);
   const index rows = (index)experts * call.rows;
   call.x = random_floats(gated ? inputs : active * inputs, ORDINARY);

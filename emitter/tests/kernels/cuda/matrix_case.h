@@ -6,7 +6,10 @@
 
 #include "cuda/row_input.h"
 
-static const char *const type_names[] = {"f32", "bf16", "f16", "q8", "q4"};
+SHARED const char *type_name(weight_type type) {
+  static const char *const names[] = {"f32", "bf16", "f16", "q8", "q4"};
+  return names[type];
+}
 
 typedef struct {
   weight_type type;
@@ -14,13 +17,13 @@ typedef struct {
   void *weights, *scales;
 } random_weights;
 
-static element_type element_of(weight_type type) {
+SHARED element_type element_of(weight_type type) {
   return type == WEIGHT_F32 ? ELEMENT_F32
                             : type == WEIGHT_BF16 ? ELEMENT_BF16 : ELEMENT_F16;
 }
 
 // Returns a matrix in buffers that end where it ends.
-static random_weights random_matrix(weight_type type, index outputs, int inputs) {
+SHARED random_weights random_matrix(weight_type type, index outputs, int inputs) {
   const index count = outputs * inputs;
   random_weights made = {type, inputs, NULL, NULL};
   if (type == WEIGHT_Q8) {
@@ -35,7 +38,7 @@ static random_weights random_matrix(weight_type type, index outputs, int inputs)
   return made;
 }
 
-static double weight_at(const random_weights *of, index output, index input) {
+SHARED double weight_at(const random_weights *of, index output, index input) {
   const index at = output * of->inputs + input;
   if (of->type == WEIGHT_Q8)
     return (double)((int8_t *)of->weights)[at] * ((float *)of->scales)[output];
@@ -51,7 +54,7 @@ static double weight_at(const random_weights *of, index output, index input) {
 
 // Returns by how much an input of a row may be rounded: those of weights that are whole
 // numbers have 15 bits and a sign, of the largest of as many as 16 bytes of weights hold.
-static double rounding_of(weight_type type, const double *row, int inputs, int input) {
+SHARED double rounding_of(weight_type type, const double *row, int inputs, int input) {
   const int size = inputs_in_16_bytes(type), first = input / size * size;
   double most = 0;
   for (int i = first; i < first + size; ++i)

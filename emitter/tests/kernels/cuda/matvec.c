@@ -161,7 +161,7 @@ static void test(weight_type type, kernel_kind kind, int count, int inputs) {
     units += (int)divide_up(call.outputs[m], paired ? 1 : ROWS(type));
   at_case("%s of %s, %d matrices of %d, %d, %d by %d, split by %d, norm %d of %d, "
           "bias of %d, activation %d, limit %g",
-          kernel_names[kind], type_names[type], count, call.outputs[0],
+          kernel_names[kind], type_name(type), count, call.outputs[0],
           call.outputs[1], call.outputs[2], inputs, call.split, call.norm,
           call.norm_type, call.bias_type, (int)call.gating.activation.kind,
           call.gating.limit);

@@ -1,13 +1,14 @@
-//! The mixture of a single token by kernels on GPUs.
+//! Mixtures by kernels on GPUs: of a single token, and of several, whose rows are sorted by expert.
 
 use mlxcel_models::Experts;
 use safetensors::Dtype;
 
-use super::{linears::ExpertLinears, stack::Stack};
+use super::{gpu_rows, linears::ExpertLinears, stack::Stack};
 use crate::{
     graph::Tensor,
     kernels::{
-        CudaExpertsAdd, CudaExpertsGated, ExpertMatrices, F32Bits, MAX_ACTIVE, MAX_EXPERTS, MatvecBias,
+        CudaExpertsAdd, CudaExpertsGated, ExpertMatrices, F32Bits, Isa, MAX_ACTIVE, MAX_EXPERTS, MatvecBias,
+        PairedRows,
     },
     layers::{
         builder::Builder,
@@ -16,23 +17,39 @@ use crate::{
     types::TensorType,
 };
 
-/// Computes `[1, 1, hidden]` to the same shape, if there are kernels for it.
+/// Computes `[batch, tokens, hidden]` to the same shape, if there are kernels for it.
 pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, logits: Tensor, x: Tensor) -> Option<Tensor> {
     let isa = b.numerics.gpu?;
-    let &[1, 1, hidden] = b.graph.shape(x) else { return None };
-    let (first, count, active) = (layer.experts.first()?, layer.experts.len(), layer.active);
-    let [up, down] = ExpertLinears::up_and_down(layer);
+    let &[batch, tokens, hidden] = b.graph.shape(x) else { return None };
+    let linears = ExpertLinears::up_and_down(layer);
+    let [up, down] = &linears;
     let rows = up.paired_rows()?;
-    let (of_pairs, _) = up.weights().size();
-    let inner = of_pairs / 2;
-    let reads = is_readable(b, &up, hidden) && is_readable(b, &down, inner);
-    if !reads || count > MAX_EXPERTS || active > MAX_ACTIVE {
+    let inner = up.weights().size().0 / 2;
+    let reads = is_readable(b, up, hidden) && is_readable(b, down, inner);
+    if !reads || layer.experts.len() > MAX_EXPERTS || layer.active > MAX_ACTIVE {
         return None;
     }
+    match batch * tokens {
+        1 => of_a_token(b, isa, (layer, &linears, rows), logits, x),
+        _ if rows.step == 1 => gpu_rows::of_tokens(b, isa, (layer, &linears), logits, x),
+        _ => None,
+    }
+}
+
+/// Computes the mixture of one token, `[1, 1, hidden]`.
+fn of_a_token(
+    b: &mut Builder<'_>,
+    isa: Isa,
+    (layer, [up, down], rows): (&Experts, &[ExpertLinears<'_>; 2], PairedRows),
+    logits: Tensor,
+    x: Tensor,
+) -> Option<Tensor> {
+    let (first, count, active) = (layer.experts.first()?, layer.experts.len(), layer.active);
+    let (hidden, inner) = (down.weights().size().0, down.weights().size().1);
     let logits = b.graph.reshape(logits, &[count]);
     let row = row(b, x);
     let (activation, gate) = gating(first);
-    let [up, down] = [&up, &down].map(|layers| matrices(b, layers, count, logits));
+    let [up, down] = [up, down].map(|layers| matrices(b, layers, count, logits));
     let gated = CudaExpertsGated {
         row,
         inputs: hidden,

@@ -1,0 +1,110 @@
+// Products of many rows with the experts of a mixture: see matmul.h.
+//
+//   tiles        [max_tiles][3]: which sorted rows are multiplied by which expert, see
+//                route.c, for tiles of as many rows as the kernel's
+//   row_tokens   [rows]: the row of x of each sorted row
+//   weights      [experts][rows of an expert][k], quantized as in matvec.h
+//   out          [rows][n], in sorted order
+//
+// Gated products have the gate's n rows of an expert first, and those of up from row `up`
+// on. Others take rows of x in sorted order. Blocks are [tiles of n][max_tiles].
+#ifndef KERNELS_CUDA_MATMUL_EXPERTS_H
+#define KERNELS_CUDA_MATMUL_EXPERTS_H
+
+#include "matmul.h"
+
+typedef struct {
+  const int32_t *tiles, *row_tokens;
+  int rows, max_tiles; // rows of an expert
+} expert_rows;
+
+// Returns what is `rows` rows after a matrix' first.
+INLINE const void *weights_after(weight_type type, const void *weights, index rows,
+                                 int k) {
+  return (const char *)weights + rows * weight_bytes(type, k);
+}
+
+INLINE const void *scales_after(weight_type type, const void *scales, index rows,
+                                int k) {
+  return type == WEIGHT_Q8   ? (const void *)((const float *)scales + rows)
+         : type == WEIGHT_Q4 ? (const void *)((const uint16_t *)scales +
+                                              rows * (k / GROUP))
+                             : scales;
+}
+
+// Returns the work of a block, whose tile has rows.
+INLINE product product_of_expert(weight_type type, const void *x, matrix of,
+                                 const expert_rows *by, int k) {
+  const int block = (int)block_idx();
+  const int32_t *tile = by->tiles + 3 * (block % by->max_tiles);
+  const index before = (index)tile[0] * by->rows;
+  return (product){
+      .x = x,
+      .weights = weights_after(type, of.weights, before, k),
+      .scales = scales_after(type, of.scales, before, k),
+      .out = of.out,
+      .m = tile[2],
+      .n = of.n,
+      .k = k,
+      .splits = 1,
+      .first_row = tile[1],
+      .tile_n = block / by->max_tiles,
+      .row_numbers = by->row_tokens,
+  };
+}
+
+// Returns the same of a gate, whose matrix is followed by that of up from row `up` on.
+INLINE product gated_product_of_expert(weight_type type, const void *x, matrix gate,
+                                       const expert_rows *by, int k, int up,
+                                       gated_result result) {
+  gate.n *= 2;
+  product p = product_of_expert(type, x, gate, by, k);
+  p.is_gated = 1;
+  p.gated = result;
+  p.gated.up_weights = weights_after(type, p.weights, up, k);
+  p.gated.up_scales = scales_after(type, p.scales, up, k);
+  return p;
+}
+
+INLINE int has_rows(const expert_rows *by) {
+  return by->tiles[3 * ((int)block_idx() % by->max_tiles)] >= 0;
+}
+
+#define PLAIN_WEIGHTS(element) const element *w
+#define SCALED_WEIGHTS(element, scale) const element *w, const scale *s
+
+// Defines the kernels of a shape. `operands` are the parameters for weights, of which `of`
+// makes a matrix.
+#define DEFINE_EXPERTS(name, type, run, bytes, element, operands, of, ...)     \
+  STATED_SHAPE(name, __VA_ARGS__);                                             \
+  SHARED_MEMORY uint4_t name##_memory[(bytes) / PIECE];                        \
+  KERNEL cuda_matmul_experts_##name(const element *x, operands,                \
+                                    const int32_t *tiles, float *out, int n,   \
+                                    int max_tiles, int k) {                    \
+    const shape shape = {__VA_ARGS__};                                         \
+    const expert_rows by = {tiles, 0, n, max_tiles};                           \
+    if (!has_rows(&by))                                                        \
+      return;                                                                  \
+    const matrix m = of(out, n);                                               \
+    const product p = product_of_expert(type, x, m, &by, k);                   \
+    run(shape, &p, ADDRESS_OF(name##_memory));                                 \
+  }                                                                            \
+  KERNEL cuda_matmul_experts_gated_##name(                                     \
+      const element *x, operands, const int32_t *tiles,                        \
+      const int32_t *row_tokens, element *out, int n, int rows, int up,        \
+      int max_tiles, int k, int activation, uint32_t steepness,                \
+      uint32_t limit, uint32_t up_offset) {                                    \
+    const shape shape = {__VA_ARGS__};                                         \
+    const expert_rows by = {tiles, row_tokens, rows, max_tiles};               \
+    if (!has_rows(&by))                                                        \
+      return;                                                                  \
+    const matrix gate = of(0, n);                                              \
+    const product p = gated_product_of_expert(type, x, gate, &by, k, up,       \
+                                              GATED_RESULT(0, 0, out));        \
+    run(shape, &p, ADDRESS_OF(name##_memory));                                 \
+  }
+
+#define PLAIN_MATRIX(out, n) MATRIX(w, 0, out, n)
+#define SCALED_MATRIX(out, n) MATRIX(w, s, out, n)
+
+#endif
