@@ -440,6 +440,12 @@ fn best_tokens() {
     assert_golden!(best_tokens_of(70_001));
 }
 
+/// Of Qwen: chunks of 256 tokens, then 1024 of 16, and 1024 single tokens.
+#[test]
+fn best_tokens_of_a_large_vocabulary() {
+    assert_golden!(best_tokens_of(151_936));
+}
+
 #[test]
 fn best_tokens_of_a_small_vocabulary() {
     assert_golden!(best_tokens_of(40));

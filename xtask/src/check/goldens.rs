@@ -37,6 +37,9 @@ const FOR_CPU: [&str; 3] = [
 const FOR_GPU: [&str; 2] = ["--iree-hal-target-device=cuda", "--iree-cuda-target=sm_80"];
 const GPU_FORMAT: &str = "cuda-nvptx-fb";
 
+/// A part of the names of those without kernels that every GPU runs too.
+const FOR_BOTH: &str = "best_tokens";
+
 /// A module and its source.
 #[derive(Debug, PartialEq, Eq)]
 struct Golden {
@@ -92,11 +95,24 @@ pub(crate) fn goldens(workspace: &Workspace, bless: bool) -> Result<()> {
 
 fn compile(iree_compile: &Path, golden: &Golden, file: &Path) -> Result<()> {
     fs::write(file, &golden.module)?;
-    let mut command = std::process::Command::new(iree_compile);
     let mut objects = std::ffi::OsString::from("--iree-hal-executable-object-search-path=");
     objects.push(file.with_file_name("kernels"));
-    let target = if golden.module.contains(GPU_FORMAT) { &FOR_GPU[..] } else { &FOR_CPU };
-    shell::output(command.args(FLAGS).args(target).arg(objects).arg(file)).map(drop)
+    for target in targets(golden) {
+        let mut command = std::process::Command::new(iree_compile);
+        shell::output(command.args(FLAGS).args(*target).arg(&objects).arg(file))?;
+    }
+    Ok(())
+}
+
+/// Returns the flags of each target that a golden is compiled for.
+fn targets(golden: &Golden) -> &'static [&'static [&'static str]] {
+    if golden.module.contains(GPU_FORMAT) {
+        &[&FOR_GPU]
+    } else if golden.name.contains(FOR_BOTH) {
+        &[&FOR_CPU, &FOR_GPU]
+    } else {
+        &[&FOR_CPU]
+    }
 }
 
 /// Returns the message of the first error in iree-compile's output.
@@ -181,6 +197,14 @@ mod tests {
         assert!(golden("a".into(), "#map = affine_map<() -> ()>\nmodule @model {\n}").is_some());
         assert!(golden("a".into(), "shapes differ: found 2, expected 3").is_none());
         assert!(golden("a".into(), "").is_none());
+    }
+
+    #[test]
+    fn what_gpus_run_is_compiled_for_them() {
+        let of = |name: &str, module: &str| {
+            targets(&Golden { name: name.to_owned(), module: module.to_owned() }).len()
+        };
+        assert_eq!([of("best_tokens", "module {}"), of("a", GPU_FORMAT), of("a", "module {}")], [2, 1, 1]);
     }
 
     #[test]

@@ -128,6 +128,8 @@ impl Chunks {
         let index = g.iota(Dtype::I32, &shape, 2);
         let zero = g.full(0.0, Dtype::I32, &shape);
         let chosen = g.select(has_rank, index, zero);
+        // Fused with the count of ranks, iree-compile 3.13 cannot compile it for CUDA if there are 1024 chunks.
+        let chosen = g.barrier(chosen);
         let index = g.reduce(chosen, Reduction::Sum, &[2]);
         // The chunks of all rows in one list.
         let row = g.iota(Dtype::I32, &[rows, count], 0);
