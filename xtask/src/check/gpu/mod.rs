@@ -25,8 +25,9 @@ const MODEL: &str = "llama-3.2-1b";
 const SEED: u64 = 0;
 const PROMPT: &str = "1,2,3,4,5,6,7,8";
 /// Fixtures of the oracle: grouped heads, bf16, f16, more layers, rope scaling, every option at once; head sizes without a
-/// kernel, a window, soft caps, sinks with experts, one expert per token, and a tensor that layers share.
-const FIXTURES: [&str; 12] = [
+/// kernel, a window, soft caps, sinks with experts without kernels and with them, one expert per token, a tensor that layers
+/// share, and experts in 4 bits.
+const FIXTURES: [&str; 14] = [
     "gqa",
     "bf16",
     "f16",
@@ -37,11 +38,15 @@ const FIXTURES: [&str; 12] = [
     "mistral-window",
     "gemma2-hub",
     "gpt-oss-hub",
+    "gpt-oss-wide",
     "mixtral-one",
     "phi4-mini",
+    "qwen2-moe-q4",
 ];
 /// Those that are also compiled for [`OVERLAPPED`]: one for each kind of attention and of product.
-const OVERLAPPED_FIXTURES: [&str; 4] = ["gqa", "bf16", "everything", "gemma2-hub"];
+const OVERLAPPED_FIXTURES: [&str; 5] = ["gqa", "bf16", "everything", "gemma2-hub", "qwen2-moe-q4"];
+/// The end of the names of fixtures whose weights `--quant q4` keeps as they are.
+const IN_4_BITS: &str = "-q4";
 /// The target whose kernels overlap, where the GPU has it.
 const OVERLAPPED: &str = "cuda-sm_90";
 /// The variants of the model of full shape, and their flags.
@@ -94,10 +99,11 @@ fn pack(workspace: &Workspace, folder: &Path) -> Result<()> {
     let cpu = if cfg!(target_arch = "aarch64") { "cpu-aarch64" } else { "cpu-x86-64-v3" };
     let both = format!("cuda,{cpu}");
     let mut add = |name: &str, model: &str, targets: &str| {
+        let quant = if model.ends_with(IN_4_BITS) { "q4" } else { "none" };
         compile(
             workspace,
             &folder.join("bundles").join(name),
-            &["--model", model, "--precision", "f32"],
+            &["--model", model, "--precision", "f32", "--quant", quant],
             targets,
         )?;
         cases += &cases_of(name, &read(&workspace.root.join(model).join("expected.json"))?)?;
@@ -231,7 +237,7 @@ mod tests {
         let prompts =
             FIXTURES.map(|fixture| count(models.join("oracle/fixtures").join(fixture)).lines().count());
         // Llama's fixtures, then other families'.
-        assert_eq!(prompts, [7, 7, 7, 7, 7, 7, 7, 6, 6, 6, 6, 6]);
+        assert_eq!(prompts, [7, 7, 7, 7, 7, 7, 7, 6, 6, 6, 6, 6, 6, 6]);
     }
 
     /// Runs the script with an `mlxcel-run` that is the shell script `answer` and an `mlxcel-bench` that is `bench`. Returns success
