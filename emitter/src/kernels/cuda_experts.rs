@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{graph::Tensor, types::TensorType};
 
-/// The most experts of a mixture, and of a token: as in `cuda/experts.h`.
+/// The most experts of a mixture, and of a token: as in `cuda/choose.h`.
 pub(crate) const MAX_EXPERTS: usize = 512;
 pub(crate) const MAX_ACTIVE: usize = 32;
 
