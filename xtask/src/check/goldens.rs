@@ -38,7 +38,8 @@ const FOR_GPU: [&str; 2] = ["--iree-hal-target-device=cuda", "--iree-cuda-target
 const GPU_FORMAT: &str = "cuda-nvptx-fb";
 
 /// A part of the names of those without kernels that every GPU runs too.
-const FOR_BOTH: &str = "best_tokens";
+const FOR_ALL: &str = "best_tokens";
+const FOR_VULKAN: [&str; 1] = ["--iree-hal-target-device=vulkan"];
 
 /// A module and its source.
 #[derive(Debug, PartialEq, Eq)]
@@ -108,8 +109,8 @@ fn compile(iree_compile: &Path, golden: &Golden, file: &Path) -> Result<()> {
 fn targets(golden: &Golden) -> &'static [&'static [&'static str]] {
     if golden.module.contains(GPU_FORMAT) {
         &[&FOR_GPU]
-    } else if golden.name.contains(FOR_BOTH) {
-        &[&FOR_CPU, &FOR_GPU]
+    } else if golden.name.contains(FOR_ALL) {
+        &[&FOR_CPU, &FOR_GPU, &FOR_VULKAN]
     } else {
         &[&FOR_CPU]
     }
@@ -204,7 +205,7 @@ mod tests {
         let of = |name: &str, module: &str| {
             targets(&Golden { name: name.to_owned(), module: module.to_owned() }).len()
         };
-        assert_eq!([of("best_tokens", "module {}"), of("a", GPU_FORMAT), of("a", "module {}")], [2, 1, 1]);
+        assert_eq!([of("best_tokens", "module {}"), of("a", GPU_FORMAT), of("a", "module {}")], [3, 1, 1]);
     }
 
     #[test]
