@@ -2,7 +2,7 @@
 
 use super::{
     arguments::{Argument, Arguments, Kernel, KernelFunction, arguments, kernels},
-    cuda_matmul::Tiles,
+    cuda_matmul::{Tiles, for_weights},
     executable::Grid,
     matvec::{MatvecActivation, MatvecGate, MatvecWeights},
 };
@@ -116,32 +116,20 @@ impl CudaMatmulExperts {
     }
 }
 
-/// Expands to the function of a type of weights and of tiles.
-macro_rules! function {
-    ($call:expr, $name:literal) => {
-        match ($call.weights, $call.tiles) {
-            (MatvecWeights::F32, _) => function!(@ $name, "f32", "_medium"),
-            (MatvecWeights::Bf16, Tiles::Small) => function!(@ $name, "bf16", "_small"),
-            (MatvecWeights::Bf16, _) => function!(@ $name, "bf16", "_medium"),
-            (MatvecWeights::F16, Tiles::Small) => function!(@ $name, "f16", "_small"),
-            (MatvecWeights::F16, _) => function!(@ $name, "f16", "_medium"),
-            (MatvecWeights::Q8, Tiles::Small) => function!(@ $name, "q8", "_small"),
-            (MatvecWeights::Q8, _) => function!(@ $name, "q8", "_medium"),
-            (MatvecWeights::Q4, Tiles::Small) => function!(@ $name, "q4", "_small"),
-            (MatvecWeights::Q4, _) => function!(@ $name, "q4", "_medium"),
-        }
-    };
-    (@ $name:literal, $ty:literal, $tiles:literal) => {
-        KernelFunction { file: concat!("matmul_experts_", $ty), name: concat!($name, $ty, $tiles) }
-    };
-}
-
 impl Kernel for CudaMatmulExperts {
     fn function(&self) -> KernelFunction {
-        match self.gated {
-            Some(_) => function!(self, "cuda_matmul_experts_gated_"),
-            None => function!(self, "cuda_matmul_experts_"),
+        macro_rules! of_type {
+            ($ty:literal, $small:literal) => {{
+                let name = match (self.tiles, self.gated.is_some()) {
+                    (Tiles::Small, false) => concat!("cuda_matmul_experts_", $ty, "_", $small),
+                    (Tiles::Small, true) => concat!("cuda_matmul_experts_gated_", $ty, "_", $small),
+                    (_, false) => concat!("cuda_matmul_experts_", $ty, "_medium"),
+                    (_, true) => concat!("cuda_matmul_experts_gated_", $ty, "_medium"),
+                };
+                KernelFunction { file: concat!("matmul_experts_", $ty), name }
+            }};
         }
+        for_weights!(self.weights, of_type)
     }
 
     fn arguments(self) -> Arguments {

@@ -4,6 +4,7 @@ use safetensors::Dtype;
 
 use super::{
     arguments::{Argument, Arguments, F32Bits, Kernel, KernelFunction},
+    cuda_matmul::for_weights,
     executable::Grid,
     matvec::{MatvecActivation, MatvecBias, MatvecGate, MatvecRow, MatvecWeights},
 };
@@ -65,22 +66,6 @@ pub(crate) struct CudaExpertsAdd {
     pub(crate) factor: F32Bits,
 }
 
-/// Expands to the function of a type of weights.
-macro_rules! function {
-    ($weights:expr, $name:literal) => {
-        match $weights {
-            MatvecWeights::F32 => function!(@ $name, "f32"),
-            MatvecWeights::Bf16 => function!(@ $name, "bf16"),
-            MatvecWeights::F16 => function!(@ $name, "f16"),
-            MatvecWeights::Q8 => function!(@ $name, "q8"),
-            MatvecWeights::Q4 => function!(@ $name, "q4"),
-        }
-    };
-    (@ $name:literal, $ty:literal) => {
-        KernelFunction { file: concat!("experts_", $ty), name: concat!($name, $ty) }
-    };
-}
-
 impl ExpertMatrices {
     fn add_operands(&self, arguments: &mut Arguments) {
         self.weight.add_to(arguments, "w");
@@ -109,7 +94,12 @@ impl CudaExpertsGated {
 
 impl Kernel for CudaExpertsGated {
     fn function(&self) -> KernelFunction {
-        function!(self.matrices.weights, "cuda_experts_gated_")
+        macro_rules! of_type {
+            ($ty:literal, $_small:literal) => {
+                KernelFunction { file: concat!("experts_", $ty), name: concat!("cuda_experts_gated_", $ty) }
+            };
+        }
+        for_weights!(self.matrices.weights, of_type)
     }
 
     fn arguments(self) -> Arguments {
@@ -155,7 +145,12 @@ impl CudaExpertsAdd {
 
 impl Kernel for CudaExpertsAdd {
     fn function(&self) -> KernelFunction {
-        function!(self.matrices.weights, "cuda_experts_add_")
+        macro_rules! of_type {
+            ($ty:literal, $_small:literal) => {
+                KernelFunction { file: concat!("experts_", $ty), name: concat!("cuda_experts_add_", $ty) }
+            };
+        }
+        for_weights!(self.matrices.weights, of_type)
     }
 
     fn arguments(self) -> Arguments {

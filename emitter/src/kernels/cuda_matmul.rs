@@ -100,6 +100,8 @@ macro_rules! for_weights {
     };
 }
 
+pub(super) use for_weights;
+
 impl CudaMatmulGated {
     /// Returns the workgroups of the call. The columns of a tile are of both matrices.
     pub(crate) fn grid(&self) -> Grid {

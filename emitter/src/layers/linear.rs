@@ -15,7 +15,7 @@ mod row_product;
 mod shared_tensors;
 
 pub(crate) use embedding::embedding;
-pub(super) use gpu_matmul::operand_rows;
+pub(super) use gpu_matmul::{WHOLE_INPUTS, operand_rows};
 pub(super) use gpu_matvec::{activated, added, gating, row, row_weights, takes_norm, vector};
 pub(crate) use layer::{linear, linears};
 pub(super) use quantized::packed;

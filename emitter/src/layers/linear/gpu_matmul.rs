@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Kernels require a multiple of so many inputs, and of outputs.
-const WHOLE_INPUTS: usize = 32;
+pub(in crate::layers) const WHOLE_INPUTS: usize = 32;
 const WHOLE_OUTPUTS: usize = 8;
 
 /// The number of workgroups that keeps a large GPU busy, and the most that splitting makes of fewer.
@@ -32,13 +32,9 @@ const LONG: usize = 4096;
 /// Rows of `f32` are not sums of few numbers in f16, which end at 65504. Weights in bf16 are not exact in f16, and weights of
 /// other types than the plan's precision are converted.
 pub(super) fn takes(b: &Builder<'_>, weights: MatvecWeights, layers: &[Named<'_>], inputs: usize) -> bool {
-    let operand = b.operand_dtype();
-    let has_type = match weights {
-        MatvecWeights::F32 => operand == Dtype::F32,
-        MatvecWeights::F16 => operand == Dtype::F16,
-        MatvecWeights::Bf16 => operand == Dtype::BF16 || operand == Dtype::F32,
-        MatvecWeights::Q8 | MatvecWeights::Q4 => true,
-    };
+    // Rows of `f32` are sums of several terms in bf16.
+    let has_type =
+        takes_rows(b, weights) || weights == MatvecWeights::Bf16 && b.operand_dtype() == Dtype::F32;
     let whole = |(_, layer): &Named<'_>| layer.weight_outputs().is_multiple_of(WHOLE_OUTPUTS);
     has_type && inputs.is_multiple_of(WHOLE_INPUTS) && layers.iter().all(whole)
 }
@@ -140,14 +136,18 @@ pub(in crate::layers) fn operand_rows(
     x: Tensor,
     shape: [usize; 2],
 ) -> Option<Tensor> {
+    takes_rows(b, weights).then(|| terms(b, weights, x, shape).0)
+}
+
+/// Returns whether kernels multiply rows by weights of a type without dividing them into terms.
+fn takes_rows(b: &Builder<'_>, weights: MatvecWeights) -> bool {
     let operand = b.operand_dtype();
-    let has_type = match weights {
+    match weights {
         MatvecWeights::F32 => operand == Dtype::F32,
         MatvecWeights::F16 => operand == Dtype::F16,
         MatvecWeights::Bf16 => operand == Dtype::BF16,
         MatvecWeights::Q8 | MatvecWeights::Q4 => true,
-    };
-    has_type.then(|| terms(b, weights, x, shape).0)
+    }
 }
 
 /// Multiplies `[terms · rows, inputs]` by up to [`MAX_MATRICES`] tensors in one call, and adds the terms.

@@ -12,13 +12,10 @@ use crate::{
     },
     layers::{
         builder::Builder,
-        linear::{gating, operand_rows, row_weights},
+        linear::{WHOLE_INPUTS, gating, operand_rows, row_weights},
     },
     types::TensorType,
 };
-
-/// Kernels require a multiple of so many inputs.
-const WHOLE_INPUTS: usize = 32;
 
 /// Computes `[batch, tokens, hidden]` to the same shape, by weights that have the gate's rows first, if there are kernels for it.
 pub(super) fn of_tokens(
