@@ -22,39 +22,66 @@
     panel += (streams - 1) * apart;                                            \
   } while (0)
 
-// Calls tile(rows, streams, apart, panel, ...) for panels begin..end of `rows` rows,
-// 1 to MR, with constant `rows` and `streams`. Registers hold the sums of SUMS rows
-// times streams. A single row takes STREAMS with fewer, too, unless SUMS is 1.
-#define TILES(rows, begin, end, ...)                                           \
-  do {                                                                         \
-    _Static_assert(MR <= 12, "a case for every number of rows");               \
+// Defines NAME(rows, begin, end, x), which calls tile(rows, streams, apart, panel, ...)
+// for panels begin..end of `rows` rows, 1 to MR, with constant `rows` and `streams`.
+// Registers hold the sums of SUMS rows times streams. A single row takes STREAMS with
+// fewer, too, unless SUMS is 1.
+//
+// Numbers of rows have functions of their own: for each loop that a compiler unrolls, it
+// looks at all of the function again. A single row, which most calls have, is faster in
+// the caller's.
+#define DEFINE_ROW_TILES(name, ...)                                            \
+  _Static_assert(MR <= 12, "a case for every number of rows");                 \
+  TILES_OF_ROWS(name, 2, __VA_ARGS__)                                          \
+  TILES_OF_ROWS(name, 3, __VA_ARGS__)                                          \
+  TILES_OF_ROWS(name, 4, __VA_ARGS__)                                          \
+  TILES_OF_ROWS(name, 5, __VA_ARGS__)                                          \
+  TILES_OF_ROWS(name, 6, __VA_ARGS__)                                          \
+  TILES_OF_ROWS(name, 7, __VA_ARGS__)                                          \
+  TILES_OF_ROWS(name, 8, __VA_ARGS__)                                          \
+  TILES_OF_ROWS(name, 9, __VA_ARGS__)                                          \
+  TILES_OF_ROWS(name, 10, __VA_ARGS__)                                         \
+  TILES_OF_ROWS(name, 11, __VA_ARGS__)                                         \
+  TILES_OF_ROWS(name, 12, __VA_ARGS__)                                         \
+  INLINE void name(index rows, index begin, index end, const product *x) {     \
     index panel = begin;                                                       \
     switch (rows) {                                                            \
-      TILE_CASE(1, end, __VA_ARGS__)                                           \
-      TILE_CASE(2, end, __VA_ARGS__)                                           \
-      TILE_CASE(3, end, __VA_ARGS__)                                           \
-      TILE_CASE(4, end, __VA_ARGS__)                                           \
-      TILE_CASE(5, end, __VA_ARGS__)                                           \
-      TILE_CASE(6, end, __VA_ARGS__)                                           \
-      TILE_CASE(7, end, __VA_ARGS__)                                           \
-      TILE_CASE(8, end, __VA_ARGS__)                                           \
-      TILE_CASE(9, end, __VA_ARGS__)                                           \
-      TILE_CASE(10, end, __VA_ARGS__)                                          \
-      TILE_CASE(11, end, __VA_ARGS__)                                          \
-      TILE_CASE(12, end, __VA_ARGS__)                                          \
+    case 1:                                                                    \
+      STREAMED_TILES(1, __VA_ARGS__)                                           \
+      break;                                                                   \
+      TILES_CASE(name, 2)                                                      \
+      TILES_CASE(name, 3)                                                      \
+      TILES_CASE(name, 4)                                                      \
+      TILES_CASE(name, 5)                                                      \
+      TILES_CASE(name, 6)                                                      \
+      TILES_CASE(name, 7)                                                      \
+      TILES_CASE(name, 8)                                                      \
+      TILES_CASE(name, 9)                                                      \
+      TILES_CASE(name, 10)                                                     \
+      TILES_CASE(name, 11)                                                     \
+      TILES_CASE(name, 12)                                                     \
     }                                                                          \
-  } while (0)
-#define TILE_CASE(count, end, ...)                                             \
+  }
+#define TILES_CASE(name, count)                                                \
   case count:                                                                  \
-    if (count <= MR) {                                                         \
-      if (count * STREAMS <= SUMS || (count == 1 && SUMS > 1))                 \
-        STREAM(tile, count, STREAMS, end, __VA_ARGS__);                        \
-      if (count * 2 <= SUMS)                                                   \
-        STREAM(tile, count, 2, end, __VA_ARGS__);                              \
-      for (; panel < end; panel += PANELS)                                     \
-        tile(count, 1, 0, panel, __VA_ARGS__);                                 \
-    }                                                                          \
+    name##_##count(begin, end, x);                                             \
     break;
+// The copy tells compilers that no store changes x.
+#define TILES_OF_ROWS(name, count, ...)                                        \
+  static __attribute__((noinline)) void name##_##count(                        \
+      index panel, index end, const product *whole) {                          \
+    const product copy = *whole, *const x = &copy;                             \
+    if (count > MR)                                                            \
+      return;                                                                  \
+    STREAMED_TILES(count, __VA_ARGS__)                                         \
+  }
+#define STREAMED_TILES(count, ...)                                             \
+  if (count * STREAMS <= SUMS || (count == 1 && SUMS > 1))                     \
+    STREAM(tile, count, STREAMS, end, __VA_ARGS__);                            \
+  if (count * 2 <= SUMS)                                                       \
+    STREAM(tile, count, 2, end, __VA_ARGS__);                                  \
+  for (; panel < end; panel += PANELS)                                         \
+    tile(count, 1, 0, panel, __VA_ARGS__);
 
 // The part of a mixture of experts that one call computes: rows of one expert, by
 // some of its panels.

@@ -121,17 +121,21 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 
 #endif
 
+#if !HAS_AMX
+DEFINE_ROW_TILES(tiles, x)
+#endif
+
 static void multiply(const uint16_t *w, const uint16_t *a, float *out, index m,
                      index n, index k, index panel_begin, index panel_end) {
-  const index tiles = divide_up(m, HAS_AMX ? AMX_MR : MR);
-  for (index t = 0; t < tiles; ++t) {
-    const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
+  const index count = divide_up(m, HAS_AMX ? AMX_MR : MR);
+  for (index t = 0; t < count; ++t) {
+    const index i = m * t / count, rows = m * (t + 1) / count - i;
     const product x = {
         .w = w, .a = a + i * k, .out = out + i * n, .n = n, .k = k, .cold = !t};
 #if HAS_AMX
     AMX_TILES(rows, panel_begin, panel_end, &x);
 #else
-    TILES(rows, panel_begin, panel_end, &x);
+    tiles(rows, panel_begin, panel_end, &x);
 #endif
   }
 }

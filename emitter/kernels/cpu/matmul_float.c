@@ -25,7 +25,6 @@
 // The part of a product that one register tile computes: its rows, and the next
 // `depth` of k.
 typedef struct {
-  element_type type;
   const void *w;
   const float *a;
   float *out;
@@ -38,12 +37,12 @@ typedef struct {
 
 // Adds one step of k to acc. The weights of the streams begin at element `at` and
 // are `apart` elements apart.
-INLINE void step(int rows, int streams, const product *x, index at, index apart,
-                 index p, __m512 acc[MR][STREAMS]) {
+INLINE void step(int rows, int streams, element_type type, const product *x,
+                 index at, index apart, index p, __m512 acc[MR][STREAMS]) {
   __m512 weights[STREAMS];
 #pragma clang loop unroll(full)
   for (int s = 0; s < streams; ++s)
-    weights[s] = load_16_lanes(x->w, x->type, at + s * apart);
+    weights[s] = load_16_lanes(x->w, type, at + s * apart);
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
     const __m512 a = _mm512_set1_ps(x->a[r * x->k + p]);
@@ -57,10 +56,10 @@ INLINE void step(int rows, int streams, const product *x, index at, index apart,
 }
 
 INLINE void tile(int rows, int streams, index apart, index panel,
-                 const product *x) {
+                 element_type type, const product *x) {
   const int steps = steps_for(rows * streams);
   const index first = panel * x->k * NR, step_apart = apart * x->k * NR;
-  const index bytes = NR * element_size(x->type);
+  const index bytes = NR * element_size(type);
   __m512 acc[MR][STREAMS];
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
@@ -72,16 +71,16 @@ INLINE void tile(int rows, int streams, index apart, index panel,
   for (; p + steps <= x->depth; p += steps) {
     if (x->cold)
       prefetch_steps(rows, streams, steps, bytes,
-                     element_at(x->w, x->type, first + p * NR),
+                     element_at(x->w, type, first + p * NR),
                      step_apart / NR * bytes);
 #pragma clang loop unroll(full)
     for (int i = 0; i < steps; ++i) {
       const index at = first + (p + i) * NR;
-      step(rows, streams, x, at, step_apart, p + i, acc);
+      step(rows, streams, type, x, at, step_apart, p + i, acc);
     }
   }
   for (; p < x->depth; ++p)
-    step(rows, streams, x, first + p * NR, step_apart, p, acc);
+    step(rows, streams, type, x, first + p * NR, step_apart, p, acc);
 #pragma clang loop unroll(full)
   for (int s = 0; s < streams; ++s) {
     const index j = (panel + s * apart) * NR;
@@ -122,10 +121,10 @@ INLINE void store_columns(const __m256 sums[2], float *out, index columns,
 }
 
 // Adds one step of k to acc, whose weights begin at element `at`.
-INLINE void step(int rows, const product *x, index at, index p,
-                 __m256 acc[MR][2]) {
+INLINE void step(int rows, element_type type, const product *x, index at,
+                 index p, __m256 acc[MR][2]) {
   __m256 weights[2];
-  load_paired(x->w, x->type, at, weights);
+  load_paired(x->w, type, at, weights);
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
     const __m256 a = _mm256_set1_ps(x->a[r * x->k + p]);
@@ -135,7 +134,7 @@ INLINE void step(int rows, const product *x, index at, index p,
 }
 
 INLINE void tile(int rows, int streams, index apart, index panel,
-                 const product *x) {
+                 element_type type, const product *x) {
   const index first = panel * x->k, step_apart = apart * x->k;
   __m256 acc[STREAMS][MR][2];
 #pragma clang loop unroll(full)
@@ -149,8 +148,8 @@ INLINE void tile(int rows, int streams, index apart, index panel,
     for (int s = 0; s < streams; ++s) {
       const index at = (first + s * step_apart + p) * NR;
       if (streams == 1)
-        prefetch(element_at(x->w, x->type, at), prefetch_ahead(x->type));
-      step(rows, x, at, p, acc[s]);
+        prefetch(element_at(x->w, type, at), prefetch_ahead(type));
+      step(rows, type, x, at, p, acc[s]);
     }
   }
 #pragma clang loop unroll(full)
@@ -159,7 +158,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
       __m256 *sums = acc[s][r];
-      unpair(x->type, sums);
+      unpair(type, sums);
       store_columns(sums, x->out + r * x->n + j, x->n - j, x->first);
     }
   }
@@ -168,7 +167,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 #elif defined(__ARM_NEON)
 
 INLINE void tile(int rows, int streams, index apart, index panel,
-                 const product *x) {
+                 element_type type, const product *x) {
   const index first = panel * x->k, step_apart = apart * x->k;
   float32x4_t acc[STREAMS][MR][4];
 #pragma clang loop unroll(full)
@@ -187,7 +186,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
       float32x4_t weights[4];
 #pragma clang loop unroll(full)
       for (int v = 0; v < 4; ++v)
-        weights[v] = load_quad(x->w, x->type, at + v * 4);
+        weights[v] = load_quad(x->w, type, at + v * 4);
 #pragma clang loop unroll(full)
       for (int r = 0; r < rows; ++r) {
         const float a = x->a[r * x->k + p];
@@ -215,7 +214,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 #else
 
 INLINE void tile(int rows, int streams, index apart, index panel,
-                 const product *x) {
+                 element_type type, const product *x) {
   for (int s = 0; s < streams; ++s) {
     const index first = (panel + s * apart) * NR;
     for (index j = first; j < min_index(first + NR, x->n); ++j) {
@@ -223,7 +222,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
         float sum = 0, *target = x->out + r * x->n + j;
         for (index p = 0; p < x->depth; ++p)
           sum += x->a[r * x->k + p] *
-                 load_element(x->w, x->type, first * x->k + p * NR + j - first);
+                 load_element(x->w, type, first * x->k + p * NR + j - first);
         *target = sum + (x->first ? 0.0f : *target);
       }
     }
@@ -232,20 +231,26 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 
 #endif
 
+// Multiplies `rows` rows, 1 to MR, by panels begin..end.
+typedef void tiles_function(index rows, index begin, index end, const product *x);
+
+DEFINE_ROW_TILES(tiles_f32, ELEMENT_F32, x)
+DEFINE_ROW_TILES(tiles_bf16, ELEMENT_BF16, x)
+DEFINE_ROW_TILES(tiles_f16, ELEMENT_F16, x)
+
 // Multiplies rows by panels, in blocks of KC.
 //
 // Weights are read from memory once, and from this core's cache for every further
 // tile of rows. So the panels of a call should fit in that cache: up to four of KC.
-INLINE void multiply(element_type type, const void *w, const float *a, float *out,
-                     index m, index n, index k, index panel_begin,
-                     index panel_end) {
+INLINE void multiply(element_type type, tiles_function *tiles, const void *w,
+                     const float *a, float *out, index m, index n, index k,
+                     index panel_begin, index panel_end) {
   // Rows are divided evenly: 4 + 4 is faster than 6 + 2.
-  const index tiles = divide_up(m, MR);
+  const index count = divide_up(m, MR);
   for (index p = 0; p < k; p += KC) {
-    for (index t = 0; t < tiles; ++t) {
-      const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
-      const product x = {.type = type,
-                         .w = element_at(w, type, p * NR),
+    for (index t = 0; t < count; ++t) {
+      const index i = m * t / count, rows = m * (t + 1) / count - i;
+      const product x = {.w = element_at(w, type, p * NR),
                          .a = a + i * k + p,
                          .out = out + i * n,
                          .n = n,
@@ -253,7 +258,7 @@ INLINE void multiply(element_type type, const void *w, const float *a, float *ou
                          .depth = min_index(KC, k - p),
                          .first = p == 0,
                          .cold = t == 0};
-      TILES(rows, panel_begin, panel_end, &x);
+      tiles(rows, panel_begin, panel_end, &x);
     }
   }
 }
@@ -268,19 +273,19 @@ typedef void multiply_function(const void *w, const float *a, float *out,
 SPECIALIZED void multiply_f32(const void *w, const float *a, float *out,
                               index m, index n, index k, index panel_begin,
                               index panel_end) {
-  multiply(ELEMENT_F32, w, a, out, m, n, k, panel_begin, panel_end);
+  multiply(ELEMENT_F32, tiles_f32, w, a, out, m, n, k, panel_begin, panel_end);
 }
 
 SPECIALIZED void multiply_bf16(const void *w, const float *a, float *out,
                                index m, index n, index k, index panel_begin,
                                index panel_end) {
-  multiply(ELEMENT_BF16, w, a, out, m, n, k, panel_begin, panel_end);
+  multiply(ELEMENT_BF16, tiles_bf16, w, a, out, m, n, k, panel_begin, panel_end);
 }
 
 SPECIALIZED void multiply_f16(const void *w, const float *a, float *out,
                               index m, index n, index k, index panel_begin,
                               index panel_end) {
-  multiply(ELEMENT_F16, w, a, out, m, n, k, panel_begin, panel_end);
+  multiply(ELEMENT_F16, tiles_f16, w, a, out, m, n, k, panel_begin, panel_end);
 }
 
 INLINE void matmul(multiply_function *by, const void *w, const float *a,

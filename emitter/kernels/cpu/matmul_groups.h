@@ -158,9 +158,13 @@ INLINE void tile(int rows, int streams, index apart, index panel, int bits,
   }
 }
 
+// Multiplies `rows` rows, at most those of a tile, by panels begin..end.
+typedef void tiles_function(index rows, index begin, index end, const product *x);
+
 // Multiplies the rows of a tile by panels begin..end.
-INLINE void multiply_rows(int bits, group_form form, const product *whole,
-                          int rows, index begin, index end) {
+INLINE void multiply_rows(int bits, group_form form, tiles_function *tiles,
+                          const product *whole, int rows, index begin,
+                          index end) {
   const int packs = has_packed(bits, form) && is_packed(rows);
   const int scales = has_minima(form) && !packs;
   const index groups = whole->k / GROUP, step = packs ? PACKED_GROUPS : groups;
@@ -174,14 +178,14 @@ INLINE void multiply_rows(int bits, group_form form, const product *whole,
       pack_rows(form, rows, &packed, &x);
     else if (scales)
       scale_sums(rows * groups, scaled_sums, &x);
-    TILES(rows, begin, end, bits, form, &x);
+    tiles(rows, begin, end, &x);
   }
 }
 
 // Multiplies m rows. As in matmul_q8.c, the outer loop is over tiles of rows, the inner
 // over panels.
-INLINE void multiply(int bits, group_form form, const product *whole, index m,
-                     index begin, index end) {
+INLINE void multiply(int bits, group_form form, tiles_function *of_rows,
+                     const product *whole, index m, index begin, index end) {
   const int by_amx = amx_multiplies(m);
   const index tiles =
       divide_up(m, by_amx ? AMX_BLOCK : rows_of_tile(bits, form));
@@ -190,7 +194,7 @@ INLINE void multiply(int bits, group_form form, const product *whole, index m,
     product x = rows_from(whole, i);
     x.cold = t == 0;
     if (!by_amx) {
-      multiply_rows(bits, form, &x, (int)rows, begin, end);
+      multiply_rows(bits, form, of_rows, &x, (int)rows, begin, end);
       continue;
     }
     float scaled_sums[has_minima(form) ? rows * (x.k / GROUP) : 1];
@@ -244,9 +248,10 @@ INLINE void multiply_experts(multiply_function *multiply, int bits,
 
 // Defines the functions of one form.
 #define MATMUL_GROUPS(name, bits, form)                                        \
+  DEFINE_ROW_TILES(tiles_##name, bits, form, x)                                \
   static __attribute__((noinline)) void multiply_##name(                       \
       const product *x, index m, index begin, index end) {                     \
-    multiply(bits, form, x, m, begin, end);                                    \
+    multiply(bits, form, tiles_##name, x, m, begin, end);                      \
   }                                                                            \
   void matmul_##name(GROUPS_OPERANDS, const int32_t *lengths, float *out,      \
                      index batch, index tokens, index n, index k,              \

@@ -288,6 +288,8 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 
 #endif
 
+DEFINE_ROW_TILES(tiles, x)
+
 static void multiply(const int8_t *w, const float *w_scale, const act_q8 *a,
                      const float *a_scale, float *out, index m, index n,
                      index k, index panel_begin, index panel_end) {
@@ -295,9 +297,9 @@ static void multiply(const int8_t *w, const float *w_scale, const act_q8 *a,
   // stay in the cache of this core; rows come from further away, once for all
   // panels.
   const int by_amx = amx_multiplies(m);
-  const index tiles = divide_up(m, by_amx ? AMX_MR : MR);
-  for (index t = 0; t < tiles; ++t) {
-    const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
+  const index count = divide_up(m, by_amx ? AMX_MR : MR);
+  for (index t = 0; t < count; ++t) {
+    const index i = m * t / count, rows = m * (t + 1) / count - i;
     product x = {.w = w,
                  .w_scale = w_scale,
                  .a = a + i * k,
@@ -313,7 +315,7 @@ static void multiply(const int8_t *w, const float *w_scale, const act_q8 *a,
     x.cold = t == 0;
     start_sums(&x, rows);
 #endif
-    TILES(rows, panel_begin, panel_end, &x);
+    tiles(rows, panel_begin, panel_end, &x);
   }
 }
 
