@@ -120,7 +120,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Demo(demo) => tasks::demo(workspace, &demo),
         Task::Test { arguments } => tasks::test(workspace, &arguments),
         Task::Compile { arguments } => tasks::compile(workspace, &arguments),
-        Task::Goldens { bless } => goldens::goldens(workspace, bless),
+        Task::Goldens { bless } => goldens::goldens(workspace, goldens::Scope::All, bless),
         Task::Conform(options) => conform::conform(workspace, &options),
         Task::Emulate(options) => emulate::emulate(workspace, &options),
         Task::Ray(options) => ray::ray(workspace, &options),

@@ -16,6 +16,8 @@ const MESSAGES: [&str; 2] = ["--error-format=json", "--json=diagnostic-rendered-
 const WARNINGS_ARE_ERRORS: [&str; 2] = ["-D", "warnings"];
 /// What cargo names the program of a build script.
 const BUILD_SCRIPT: &str = "build_script_";
+/// The folder that cargo puts the programs of examples into.
+const EXAMPLES: &str = "examples";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = match env::args_os().skip(1).map(OsString::into_string).collect() {
@@ -127,7 +129,9 @@ impl<'a> Unit<'a> {
 
     /// Returns whether `cargo doc` would document the crate.
     fn has_documentation(&self) -> bool {
-        !self.arguments.contains(&"--test") && !self.name.starts_with(BUILD_SCRIPT)
+        !self.arguments.contains(&"--test")
+            && !self.name.starts_with(BUILD_SCRIPT)
+            && !self.folder.ends_with(EXAMPLES)
     }
 }
 
@@ -161,9 +165,12 @@ mod tests {
     }
 
     #[test]
-    fn tests_and_build_scripts_have_no_documentation() {
-        for arguments in ["--crate-name a --test --out-dir d", "--crate-name build_script_build --out-dir d"]
-        {
+    fn what_cargo_doc_leaves_out_has_no_documentation() {
+        for arguments in [
+            "--crate-name a --test --out-dir d",
+            "--crate-name build_script_build --out-dir d",
+            "--crate-name a --out-dir target/debug/examples",
+        ] {
             assert!(!Unit::read(&words(arguments)).unwrap().has_documentation(), "{arguments}");
         }
     }

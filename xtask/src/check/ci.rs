@@ -8,7 +8,11 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use super::{goldens::goldens, test_times, tidy::tidy};
+use super::{
+    goldens::{Scope, goldens},
+    test_times,
+    tidy::tidy,
+};
 use crate::{parallel, shell, tasks::WHOLE, toolchain::setup::setup, workspace::Workspace};
 
 /// A stage's name and its work.
@@ -33,7 +37,7 @@ const STAGES: &[Stage] =
                 "clippy -p mlxcel-runtime --no-default-features --all-targets --locked -- -D warnings",
             ))
         }),
-        ("goldens", |workspace| goldens(workspace, false)),
+        ("goldens", |workspace| goldens(workspace, Scope::Parts, false)),
         // The command of README.md. A changed snapshot fails and is not written. One run names all that fails:
         // a test of the first crate says nothing about the last.
         ("test", |workspace| {

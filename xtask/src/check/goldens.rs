@@ -41,6 +41,17 @@ const GPU_FORMAT: &str = "cuda-nvptx-fb";
 const FOR_ALL: &str = "best_tokens";
 const FOR_VULKAN: [&str; 1] = ["--iree-hal-target-device=vulkan"];
 
+/// The beginning of the names of whole models, which the tests of bundles compile, too, in every form, and run.
+const MODEL: &str = "emitter/tests/snapshots/goldens__program_";
+
+/// Which goldens are compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    All,
+    /// All but whole models.
+    Parts,
+}
+
 /// A module and its source.
 #[derive(Debug, PartialEq, Eq)]
 struct Golden {
@@ -48,13 +59,14 @@ struct Golden {
     module: String,
 }
 
-/// Compiles every golden and prints a table. With `bless`, accepts the emitter's present output first.
-pub(crate) fn goldens(workspace: &Workspace, bless: bool) -> Result<()> {
+/// Compiles goldens and prints a table. With `bless`, accepts the emitter's present output first.
+pub(crate) fn goldens(workspace: &Workspace, scope: Scope, bless: bool) -> Result<()> {
     setup(workspace)?;
     if bless {
         shell::run_to_stderr(workspace.cargo("test -p mlxcel-emitter").env("INSTA_UPDATE", "always"))?;
     }
-    let goldens = collect(&workspace.root)?;
+    let mut goldens = collect(&workspace.root)?;
+    goldens.retain(|golden| scope == Scope::All || !golden.name.starts_with(MODEL));
     if goldens.is_empty() {
         bail!("emitter: found no golden, expected at least one");
     }
@@ -198,6 +210,13 @@ mod tests {
         assert!(golden("a".into(), "#map = affine_map<() -> ()>\nmodule @model {\n}").is_some());
         assert!(golden("a".into(), "shapes differ: found 2, expected 3").is_none());
         assert!(golden("a".into(), "").is_none());
+    }
+
+    #[test]
+    fn models_are_a_part_of_all() {
+        let goldens = collect(&Workspace::find().root).unwrap();
+        let models = goldens.iter().filter(|golden| golden.name.starts_with(MODEL)).count();
+        assert!(models > 0 && models < goldens.len(), "{models} of {}", goldens.len());
     }
 
     #[test]
