@@ -32,42 +32,34 @@
 // the caller's.
 #define DEFINE_ROW_TILES(name, ...)                                            \
   _Static_assert(MR <= 12, "a case for every number of rows");                 \
-  TILES_OF_ROWS(name, 2, __VA_ARGS__)                                          \
-  TILES_OF_ROWS(name, 3, __VA_ARGS__)                                          \
-  TILES_OF_ROWS(name, 4, __VA_ARGS__)                                          \
-  TILES_OF_ROWS(name, 5, __VA_ARGS__)                                          \
-  TILES_OF_ROWS(name, 6, __VA_ARGS__)                                          \
-  TILES_OF_ROWS(name, 7, __VA_ARGS__)                                          \
-  TILES_OF_ROWS(name, 8, __VA_ARGS__)                                          \
-  TILES_OF_ROWS(name, 9, __VA_ARGS__)                                          \
-  TILES_OF_ROWS(name, 10, __VA_ARGS__)                                         \
-  TILES_OF_ROWS(name, 11, __VA_ARGS__)                                         \
-  TILES_OF_ROWS(name, 12, __VA_ARGS__)                                         \
+  FROM_2_TO_12(TILES_OF_ROWS, name, __VA_ARGS__)                               \
   INLINE void name(index rows, index begin, index end, const product *x) {     \
     index panel = begin;                                                       \
     switch (rows) {                                                            \
     case 1:                                                                    \
       STREAMED_TILES(1, __VA_ARGS__)                                           \
       break;                                                                   \
-      TILES_CASE(name, 2)                                                      \
-      TILES_CASE(name, 3)                                                      \
-      TILES_CASE(name, 4)                                                      \
-      TILES_CASE(name, 5)                                                      \
-      TILES_CASE(name, 6)                                                      \
-      TILES_CASE(name, 7)                                                      \
-      TILES_CASE(name, 8)                                                      \
-      TILES_CASE(name, 9)                                                      \
-      TILES_CASE(name, 10)                                                     \
-      TILES_CASE(name, 11)                                                     \
-      TILES_CASE(name, 12)                                                     \
+      FROM_2_TO_12(TILES_CASE, name, )                                         \
     }                                                                          \
   }
-#define TILES_CASE(name, count)                                                \
+#define FROM_2_TO_12(of, name, ...)                                            \
+  of(2, name, __VA_ARGS__)                                                     \
+  of(3, name, __VA_ARGS__)                                                     \
+  of(4, name, __VA_ARGS__)                                                     \
+  of(5, name, __VA_ARGS__)                                                     \
+  of(6, name, __VA_ARGS__)                                                     \
+  of(7, name, __VA_ARGS__)                                                     \
+  of(8, name, __VA_ARGS__)                                                     \
+  of(9, name, __VA_ARGS__)                                                     \
+  of(10, name, __VA_ARGS__)                                                    \
+  of(11, name, __VA_ARGS__)                                                    \
+  of(12, name, __VA_ARGS__)
+#define TILES_CASE(count, name, ...)                                           \
   case count:                                                                  \
     name##_##count(begin, end, x);                                             \
     break;
 // The copy tells compilers that no store changes x.
-#define TILES_OF_ROWS(name, count, ...)                                        \
+#define TILES_OF_ROWS(count, name, ...)                                        \
   static __attribute__((noinline)) void name##_##count(                        \
       index panel, index end, const product *whole) {                          \
     const product copy = *whole, *const x = &copy;                             \

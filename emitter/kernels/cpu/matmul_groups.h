@@ -184,17 +184,17 @@ INLINE void multiply_rows(int bits, group_form form, tiles_function *tiles,
 
 // Multiplies m rows. As in matmul_q8.c, the outer loop is over tiles of rows, the inner
 // over panels.
-INLINE void multiply(int bits, group_form form, tiles_function *of_rows,
+INLINE void multiply(int bits, group_form form, tiles_function *tiles,
                      const product *whole, index m, index begin, index end) {
   const int by_amx = amx_multiplies(m);
-  const index tiles =
+  const index count =
       divide_up(m, by_amx ? AMX_BLOCK : rows_of_tile(bits, form));
-  for (index t = 0; t < tiles; ++t) {
-    const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
+  for (index t = 0; t < count; ++t) {
+    const index i = m * t / count, rows = m * (t + 1) / count - i;
     product x = rows_from(whole, i);
     x.cold = t == 0;
     if (!by_amx) {
-      multiply_rows(bits, form, of_rows, &x, (int)rows, begin, end);
+      multiply_rows(bits, form, tiles, &x, (int)rows, begin, end);
       continue;
     }
     float scaled_sums[has_minima(form) ? rows * (x.k / GROUP) : 1];
