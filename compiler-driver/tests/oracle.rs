@@ -51,7 +51,7 @@ const WITHOUT_KERNELS: [&str; 7] = [
 /// (`bf16`), `gemma3-hub` (`deep`), `llama2-old` (`mha`), `everything` (shards, llama3, old spellings), `llama-yarn` and
 /// `llama-yarn-exact` (yarn), `cohere-qk-norm` (norms beside a parallel MLP), `qwen2-window` (windows), and each family's
 /// other fixtures. Their heads are 4 to 256 wide by default too.
-const FULL_ONLY: [&str; 56] = [
+const FULL_ONLY: [&str; 57] = [
     "all-biases",
     "bare",
     "bf16",
@@ -71,6 +71,7 @@ const FULL_ONLY: [&str; 56] = [
     "glm4-no-biases",
     "gpt-neox-bare",
     "gpt-oss-one",
+    "gpt-oss-q4",
     "gpt-oss-wide",
     "granite-bare",
     "granite-biases",

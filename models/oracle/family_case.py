@@ -71,8 +71,9 @@ class Case(Recordable):
             tensor = torch.randn(shape, generator=generator)
             name = name.removeprefix(self.without_prefix)
             tensor = self.scaled(name, tensor)
-            if self.q4 and tensor.ndim > 1:
-                tensor = rounded(tensor)
+            if self.q4 and tensor.ndim > 1 and not is_bias(name):
+                # Groups are of inputs.
+                tensor = rounded(tensor.mT).mT if has_inputs_first(name) else rounded(tensor)
             tensors[name] = tensor.to(DTYPES[self.storage]).contiguous()
         return tensors | self.stale
 
@@ -87,9 +88,7 @@ class Case(Recordable):
             return tensor
         if re.search(r"(embed_tokens|embed_in|wte|wpe)\.weight$", name):
             return self.embedding_std * tensor
-        # gpt2 and the experts of gpt_oss store inputs first.
-        inputs_first = re.search(r"\.(c_attn|c_proj|c_fc)\.weight$|\.experts\.\w+_proj$", name)
-        inputs = tensor.shape[-2 if inputs_first else -1]
+        inputs = tensor.shape[-2 if has_inputs_first(name) else -1]
         return (gain or self.gain) / math.sqrt(inputs) * tensor
 
     def check_spellings(self, folder):
@@ -149,8 +148,13 @@ class Case(Recordable):
 
 def rounded(matrix):
     """Returns a matrix rounded to ggml's Q4_0, which rounds the result to itself."""
-    blocks = gguf.quants.quantize(matrix.numpy(), gguf.GGMLQuantizationType.Q4_0)
+    blocks = gguf.quants.quantize(matrix.contiguous().numpy(), gguf.GGMLQuantizationType.Q4_0)
     return torch.from_numpy(gguf.quants.dequantize(blocks, gguf.GGMLQuantizationType.Q4_0))
+
+
+def has_inputs_first(name):
+    """Returns whether a matrix is stored with its inputs first, as those of gpt2 and of gpt_oss' experts are."""
+    return re.search(r"\.(c_attn|c_proj|c_fc)\.weight$|\.experts\.\w+_proj$", name)
 
 
 def another(value):

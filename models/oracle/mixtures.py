@@ -155,6 +155,11 @@ CASES = [
         storage="BF16", gains=ROUTER, idle=("hidden_act",),
     ),
     Case(
+        "gpt-oss-q4", "sizes of whole groups, and weights that --quant q4 keeps as they are",
+        GPT_OSS | {"experts_per_token": 3, "head_dim": 8, "intermediate_size": 32, "num_experts_per_tok": 3},
+        gains=ROUTER, idle=("hidden_act",), q4=True,
+    ),
+    Case(
         "gpt-oss-one", "one expert for each token, plain rope, no biases of attention, layer_types, tied",
         GPT_OSS | {
             "attention_bias": False, "experts_per_token": 1, "layer_types": [FULL, SLIDING, SLIDING],

@@ -47,11 +47,20 @@ typedef struct {
   int n;
 } matrix;
 
+// Biases: output i has element first + i * step of the table.
+typedef struct {
+  const void *table; // null if there are none
+  element_type type;
+  index first;
+  int step;
+} biases;
+
 // What a gated product has besides the gate's matrix.
 typedef struct {
   const void *up_weights, *up_scales;
   void *out;
   gating by;
+  biases up_biases;
 } gated_result;
 
 // The product by the matrix that a block works on.
@@ -60,6 +69,8 @@ typedef struct {
   float *out;
   int m, n, k, splits;
   int first_row, tile_n, split;
+  int step; // rows of weights, and scales, from one output to the next
+  biases biases;
   const int32_t *row_numbers; // of x in each row of the result; null if the same
   int is_gated; // constant; then n is the rows of both matrices, and out is not used
   gated_result gated;
@@ -102,6 +113,7 @@ INLINE product product_of_block(const void *x, const matrix matrices[MAX_MATRICE
       .first_row = block % tiles_m * s.rows,
       .tile_n = block / tiles_m % tiles,
       .split = block / tiles_m / tiles,
+      .step = 1,
   };
   int found = 0;
   UNROLL for (int i = 0; i < count; ++i) {
@@ -149,6 +161,19 @@ INLINE int row_of_pair(int row) {
 // Returns whether a row of both is up's.
 INLINE int is_of_up(int row) { return row / OUTPUTS % 2; }
 
+// Loads the bias of one of a result's outputs, of which there are `outputs`. Past them,
+// and without biases, it is zero.
+INLINE float load_bias(const biases *b, int output, int outputs) {
+  return b->table && output < outputs
+             ? load_element(b->table, b->type, b->first + (index)output * b->step)
+             : 0.0f;
+}
+
+// Adds what load_bias() returned.
+INLINE float add_bias(const biases *b, float x, float bias) {
+  return b->table ? x + bias : x;
+}
+
 // ------------------------------------------------------------------ copies
 
 // Returns what the index of a row's pieces is combined with in shared memory, by xor.
@@ -174,7 +199,7 @@ typedef struct {
 typedef struct {
   const void *matrix, *up;
   int is_gated;      // constant: whether there is up
-  int stride, count; // bytes of a row, and rows of all
+  int stride, count; // bytes from a row to the next, and rows of all
   const int32_t *numbers; // of rows, or null
 } row_source;
 
@@ -184,7 +209,7 @@ INLINE row_source x_rows(weight_type type, const product *p) {
 
 INLINE row_source weight_rows(weight_type type, const product *p) {
   return (row_source){p->weights, p->gated.up_weights, p->is_gated,
-                      weight_bytes(type, p->k), p->n, 0};
+                      weight_bytes(type, p->k) * p->step, p->n, 0};
 }
 
 // Past a matrix' last row, that row is copied again. Of two matrices, a thread copies
@@ -330,9 +355,10 @@ INLINE void fill_stage(weight_type type, shape s, ring *r, int step) {
       uint32_t up_offset
 #define GATED_RESULT(w, s, out)                                                \
   (gated_result) {                                                             \
-    w, s, out, {                                                               \
-      {(activation_kind)activation, float_of(steepness)}, float_of(limit),     \
-          float_of(up_offset)                                                  \
+    .up_weights = w, .up_scales = s, .out = out, .by = {                       \
+      {(activation_kind)activation, float_of(steepness)},                      \
+      float_of(limit),                                                         \
+      float_of(up_offset)                                                      \
     }                                                                          \
   }
 

@@ -4,10 +4,12 @@
 //                route.c, for tiles of as many rows as the kernel's
 //   row_tokens   [rows]: the row of x of each sorted row
 //   weights      [experts][rows of an expert][k], quantized as in matvec.h
+//   b            [experts][rows of an expert], of bias_type as in matvec.h
 //   out          [rows][n], in sorted order
 //
-// Gated products have the gate's n rows of an expert first, and those of up from row `up`
-// on. Others take rows of x in sorted order. Blocks are [tiles of n][max_tiles].
+// Of a gated product, row i of the gate is row i * step of an expert, and that of up is
+// row up + i * step. Others take rows of x in sorted order. Blocks are
+// [tiles of n][max_tiles].
 #ifndef KERNELS_CUDA_MATMUL_EXPERTS_H
 #define KERNELS_CUDA_MATMUL_EXPERTS_H
 
@@ -15,7 +17,9 @@
 
 typedef struct {
   const int32_t *tiles, *row_tokens;
-  int rows, max_tiles; // rows of an expert
+  int rows, up, step, max_tiles; // rows of an expert
+  const void *biases;
+  int bias_type;
 } expert_rows;
 
 // Returns what is `rows` rows after a matrix' first.
@@ -47,22 +51,27 @@ INLINE product product_of_expert(weight_type type, const void *x, matrix of,
       .n = of.n,
       .k = k,
       .splits = 1,
+      .step = by->step,
+      .biases = {by->bias_type == NO_BIAS ? 0 : by->biases,
+                 (element_type)by->bias_type, before, by->step},
       .first_row = tile[1],
       .tile_n = block / by->max_tiles,
       .row_numbers = by->row_tokens,
   };
 }
 
-// Returns the same of a gate, whose matrix is followed by that of up from row `up` on.
+// Returns the same of a gate and of up.
 INLINE product gated_product_of_expert(weight_type type, const void *x, matrix gate,
-                                       const expert_rows *by, int k, int up,
+                                       const expert_rows *by, int k,
                                        gated_result result) {
   gate.n *= 2;
   product p = product_of_expert(type, x, gate, by, k);
   p.is_gated = 1;
   p.gated = result;
-  p.gated.up_weights = weights_after(type, p.weights, up, k);
-  p.gated.up_scales = scales_after(type, p.scales, up, k);
+  p.gated.up_weights = weights_after(type, p.weights, by->up, k);
+  p.gated.up_scales = scales_after(type, p.scales, by->up, k);
+  p.gated.up_biases = p.biases;
+  p.gated.up_biases.first += by->up;
   return p;
 }
 
@@ -78,11 +87,11 @@ INLINE int has_rows(const expert_rows *by) {
 #define DEFINE_EXPERTS(name, type, run, bytes, element, operands, of, ...)     \
   STATED_SHAPE(name, __VA_ARGS__);                                             \
   SHARED_MEMORY uint4_t name##_memory[(bytes) / PIECE];                        \
-  KERNEL cuda_matmul_experts_##name(const element *x, operands,                \
-                                    const int32_t *tiles, float *out, int n,   \
-                                    int max_tiles, int k) {                    \
+  KERNEL cuda_matmul_experts_##name(                                           \
+      const element *x, operands, const void *b, const int32_t *tiles,         \
+      float *out, int n, int max_tiles, int k, int bias_type) {                \
     const shape shape = {__VA_ARGS__};                                         \
-    const expert_rows by = {tiles, 0, n, max_tiles};                           \
+    const expert_rows by = {tiles, 0, n, 0, 1, max_tiles, b, bias_type};       \
     if (!has_rows(&by))                                                        \
       return;                                                                  \
     const matrix m = of(out, n);                                               \
@@ -90,16 +99,17 @@ INLINE int has_rows(const expert_rows *by) {
     run(shape, &p, ADDRESS_OF(name##_memory));                                 \
   }                                                                            \
   KERNEL cuda_matmul_experts_gated_##name(                                     \
-      const element *x, operands, const int32_t *tiles,                        \
+      const element *x, operands, const void *b, const int32_t *tiles,         \
       const int32_t *row_tokens, element *out, int n, int rows, int up,        \
-      int max_tiles, int k, int activation, uint32_t steepness,                \
-      uint32_t limit, uint32_t up_offset) {                                    \
+      int step, int max_tiles, int k, int bias_type, int activation,           \
+      uint32_t steepness, uint32_t limit, uint32_t up_offset) {                \
     const shape shape = {__VA_ARGS__};                                         \
-    const expert_rows by = {tiles, row_tokens, rows, max_tiles};               \
+    const expert_rows by = {tiles, row_tokens, rows, up,                       \
+                            step,  max_tiles,  b,    bias_type};               \
     if (!has_rows(&by))                                                        \
       return;                                                                  \
     const matrix gate = of(0, n);                                              \
-    const product p = gated_product_of_expert(type, x, gate, &by, k, up,       \
+    const product p = gated_product_of_expert(type, x, gate, &by, k,           \
                                               GATED_RESULT(0, 0, out));        \
     run(shape, &p, ADDRESS_OF(name##_memory));                                 \
   }

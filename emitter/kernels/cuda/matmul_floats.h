@@ -36,6 +36,20 @@ INLINE void add_vectors(const uint4_t x[TILE], const uint4_t w[TILE],
             __builtin_fmaf(float_of(x[i][e]), float_of(w[j][e]), sums[i][j]);
 }
 
+// Sets a thread's sums to their outputs' biases.
+INLINE void begin_thread_sums(const product *p, const part *of, int column,
+                              thread_sums sums) {
+  const int n = p->is_gated ? p->n / 2 : p->n;
+  UNROLL for (int j = 0; j < TILE; ++j) {
+    const int row = of->column + column + j * LANES_N;
+    const int output = p->is_gated ? row_of_pair(row) : row;
+    const biases *by = p->is_gated && j % 2 ? &p->gated.up_biases : &p->biases;
+    const float bias = load_bias(by, output, n);
+    UNROLL for (int i = 0; i < TILE; ++i)
+      sums[i][j] = bias;
+  }
+}
+
 INLINE void store_thread_sums(const product *p, const part *of, int row, int column,
                               thread_sums sums) {
   UNROLL for (int i = 0; i < TILE; ++i)
@@ -80,9 +94,7 @@ INLINE void multiply_f32(shape s, const product *p, shared_address memory) {
   const int column = warp % s.warps_n * (LANES_N * TILE) + lane % LANES_N;
   ring r = ring_of(WEIGHT_F32, s, p, &of, memory);
   thread_sums sums;
-  UNROLL for (int i = 0; i < TILE; ++i)
-    UNROLL for (int j = 0; j < TILE; ++j)
-      sums[i][j] = 0.0f;
+  begin_thread_sums(p, &of, column, sums);
   UNROLL for (int stage = 0; stage < s.stages - 1; ++stage)
     fill_stage(WEIGHT_F32, s, &r, of.begin + stage);
   int from = 0;

@@ -14,11 +14,21 @@ enum {
 
 typedef float warp_sums[MAX_ROWS][MAX_COLUMNS][4];
 
-INLINE void clear_sums(shape s, warp_sums sums) {
-  UNROLL for (int i = 0; i < s.rows / s.warps_m / FRAGMENT; ++i)
-    UNROLL for (int j = 0; j < s.columns / s.warps_n / OUTPUTS; ++j)
+// Sets a warp's sums to their outputs' biases. At the end, these would take registers
+// beside the sums.
+INLINE void begin_sums(shape s, const product *p, const part *of, warp_sums sums) {
+  const int lane = (int)thread_idx() % WARP, warp = (int)thread_idx() / WARP;
+  const int columns = s.columns / s.warps_n, n = p->is_gated ? p->n / 2 : p->n;
+  const int first = of->column + warp % s.warps_n * columns + lane % 4 * 2;
+  UNROLL for (int j = 0; j < columns / OUTPUTS; ++j) {
+    const int row = first + j * OUTPUTS;
+    const int output = p->is_gated ? row_of_pair(row) : row;
+    const biases *by = p->is_gated && j % 2 ? &p->gated.up_biases : &p->biases;
+    const float bias[] = {load_bias(by, output, n), load_bias(by, output + 1, n)};
+    UNROLL for (int i = 0; i < s.rows / s.warps_m / FRAGMENT; ++i)
       UNROLL for (int e = 0; e < 4; ++e)
-        sums[i][j][e] = 0.0f;
+        sums[i][j][e] = bias[e % 2];
+  }
 }
 
 // Writes a warp's sums.
@@ -137,7 +147,7 @@ INLINE void multiply_halves(weight_type type, shape s, const product *p,
   ring r = ring_of(type, s, p, &of, memory);
   fragments f[2];
   warp_sums sums;
-  clear_sums(s, sums);
+  begin_sums(s, p, &of, sums);
   UNROLL for (int stage = 0; stage < s.stages - 1; ++stage)
     fill_stage(type, s, &r, of.begin + stage);
   cp_async_wait(s.stages - 2);

@@ -119,7 +119,7 @@ INLINE scale_copy copy_of_scales(shape s, const product *p, const part *of,
   const uint16_t *scales =
       p->is_gated && is_of_up(column) ? p->gated.up_scales : p->scales;
   return (scale_copy){
-      .from = scales + (index)own * (p->k / GROUP),
+      .from = scales + (index)own * p->step * (p->k / GROUP),
       .to = memory + thread * 4,
       .is_needed = thread < s.columns,
       .columns = s.columns,
@@ -185,12 +185,13 @@ INLINE void store_transposed(weight_type type, shape s, const product *p,
     if (column < p->n) {
       const float scale =
           type == WEIGHT_Q8 ? ((const float *)p->scales)[column] : 1.0f;
+      const float bias = load_bias(&p->biases, column, p->n);
       UNROLL for (int j = 0; j < rows / ROWS; ++j)
         UNROLL for (int e = 0; e < 2; ++e) {
           const int row = first_row + j * ROWS + e;
           if (row < p->m)
             of->out[(index)row * p->n + column] =
-                sums[i / 2][j][i % 2 * 2 + e] * scale;
+                add_bias(&p->biases, sums[i / 2][j][i % 2 * 2 + e] * scale, bias);
         }
     }
   }
@@ -208,13 +209,17 @@ INLINE void store_gated_transposed(weight_type type, shape s, const product *p,
 #pragma clang loop unroll(disable)
   for (int i = 0; i < tiles; ++i, column += OUTPUTS) {
     const int has_scale = type == WEIGHT_Q8 && column < n;
-    const float scale = has_scale ? ((const float *)p->scales)[column] : 1.0f;
+    const int at = column * p->step;
+    const float scale = has_scale ? ((const float *)p->scales)[at] : 1.0f;
     const float up_scale =
-        has_scale ? ((const float *)p->gated.up_scales)[column] : 1.0f;
+        has_scale ? ((const float *)p->gated.up_scales)[at] : 1.0f;
+    const float bias = load_bias(&p->biases, column, n);
+    const float up_bias = load_bias(&p->gated.up_biases, column, n);
     float gates[MAX_ROW_TILES * 2], ups[MAX_ROW_TILES * 2];
     UNROLL for (int j = 0; j < count; ++j) {
-      gates[j] = sums[0][j / 2][j % 2] * scale;
-      ups[j] = sums[0][j / 2][j % 2 + 2] * up_scale;
+      gates[j] = add_bias(&p->biases, sums[0][j / 2][j % 2] * scale, bias);
+      ups[j] = add_bias(&p->gated.up_biases, sums[0][j / 2][j % 2 + 2] * up_scale,
+                        up_bias);
     }
     multiply_gates(&p->gated.by, gates, ups, count);
     UNROLL for (int j = 0; j < count; ++j) {

@@ -31,8 +31,6 @@
 
 typedef enum { STORE, STORE_SUM, STORE_ACTIVATED, STORE_GATED } store_kind;
 
-#define NO_BIAS (-1)
-
 // What becomes of the products.
 typedef struct {
   store_kind kind;

@@ -2,7 +2,10 @@
 #ifndef KERNELS_CUDA_WEIGHT_TYPE_H
 #define KERNELS_CUDA_WEIGHT_TYPE_H
 
-enum { GROUP = 32 }; // inputs that share a scale in Q4
+enum {
+  GROUP = 32,   // inputs that share a scale in Q4
+  NO_BIAS = -1, // in place of the type of biases
+};
 
 typedef enum {
   WEIGHT_F32,

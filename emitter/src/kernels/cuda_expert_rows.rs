@@ -2,6 +2,7 @@
 
 use super::{
     arguments::{Argument, Arguments, Kernel, KernelFunction, arguments, kernels},
+    cuda_experts::{ExpertMatrices, PairedRows},
     cuda_matmul::{Tiles, for_weights},
     executable::Grid,
     matvec::{MatvecActivation, MatvecGate, MatvecWeights},
@@ -81,14 +82,11 @@ impl CudaCombineExperts {
 /// What multiplies sorted rows by the weights of their experts.
 #[derive(Debug, Clone)]
 pub(crate) struct CudaMatmulExperts {
-    pub(crate) weights: MatvecWeights,
     /// Small or medium.
     pub(crate) tiles: Tiles,
     /// Sorted rows, or those of tokens if the products are gated.
     pub(crate) x: Tensor,
-    pub(crate) weight: Tensor,
-    /// The scales of quantized weights.
-    pub(crate) scales: Option<Tensor>,
+    pub(crate) matrices: ExpertMatrices,
     /// The tiles of [`CudaSortRows`].
     pub(crate) tile_list: Tensor,
     pub(crate) out: TensorType,
@@ -103,6 +101,7 @@ pub(crate) struct CudaMatmulExperts {
 pub(crate) struct GatedExperts {
     /// The token of each sorted row.
     pub(crate) row_tokens: Tensor,
+    pub(crate) rows: PairedRows,
     pub(crate) activation: MatvecActivation,
     pub(crate) gate: MatvecGate,
 }
@@ -110,7 +109,7 @@ pub(crate) struct GatedExperts {
 impl CudaMatmulExperts {
     /// Returns the workgroups of the call. The columns of a gated tile are of both matrices.
     pub(crate) fn grid(&self) -> Grid {
-        let [_, columns, threads] = self.tiles.shape(self.weights);
+        let [_, columns, threads] = self.tiles.shape(self.matrices.weights);
         let columns = if self.gated.is_some() { columns / 2 } else { columns };
         Grid { items: self.max_tiles * self.n.div_ceil(columns), grain: threads }
     }
@@ -129,31 +128,29 @@ impl Kernel for CudaMatmulExperts {
                 KernelFunction { file: concat!("matmul_experts_", $ty), name }
             }};
         }
-        for_weights!(self.weights, of_type)
+        for_weights!(self.matrices.weights, of_type)
     }
 
     fn arguments(self) -> Arguments {
-        let Self { weights: _, tiles: _, x, weight, scales, tile_list, out, n, max_tiles, k, gated } = self;
+        let Self { tiles: _, x, matrices, tile_list, out, n, max_tiles, k, gated } = self;
         let mut arguments = Arguments::default();
         let all = &mut arguments;
         x.add_to(all, "x");
-        weight.add_to(all, "w");
-        if let Some(scales) = scales {
-            scales.add_to(all, "s");
-        }
+        matrices.add_operands(all);
         tile_list.add_to(all, "tiles");
         if let Some(GatedExperts { row_tokens, .. }) = gated {
             row_tokens.add_to(all, "row_tokens");
         }
         out.add_to(all, "out");
         n.add_to(all, "n");
-        if gated.is_some() {
-            // Gate and up, one after the other.
-            (2 * n).add_to(all, "rows");
-            n.add_to(all, "up");
+        if let Some(GatedExperts { rows, .. }) = gated {
+            matrices.outputs.add_to(all, "rows");
+            rows.up.add_to(all, "up");
+            rows.step.add_to(all, "step");
         }
         max_tiles.add_to(all, "max_tiles");
         k.add_to(all, "k");
+        matrices.bias_type.add_to(all, "bias_type");
         if let Some(GatedExperts { activation, gate, .. }) = gated {
             activation.add_to(all, "");
             gate.add_to(all, "");

@@ -67,7 +67,7 @@ pub(crate) struct CudaExpertsAdd {
 }
 
 impl ExpertMatrices {
-    fn add_operands(&self, arguments: &mut Arguments) {
+    pub(super) fn add_operands(&self, arguments: &mut Arguments) {
         self.weight.add_to(arguments, "w");
         if let Some(scales) = self.scales {
             scales.add_to(arguments, "s");

@@ -305,14 +305,14 @@ fn executables_of_expert_rows(
 ) -> [Executable; 2] {
     let activation = MatvecActivation { activation: 0, steepness: F32Bits(0.0) };
     let gate = MatvecGate { limit: F32Bits(0.0), up_offset: F32Bits(0.0) };
-    let gated = GatedExperts { row_tokens: numbers, activation, gate };
+    let gated = GatedExperts { row_tokens: numbers, rows: PairedRows { up: 1, step: 2 }, activation, gate };
+    let bias_type = MatvecBias::Of(0);
+    let matrices = ExpertMatrices { weights, weight, scales, bias: x, bias_type, outputs: 64 };
     [(Some(gated), g.dtype(x)), (None, Dtype::F32)].map(|(gated, ty)| {
         let call = CudaMatmulExperts {
-            weights,
             tiles,
             x,
-            weight,
-            scales,
+            matrices,
             tile_list: numbers,
             out: TensorType::new(ty, [64, 32]),
             n: 32,

@@ -14,17 +14,18 @@ enum { MAX_TILES = 40 };
 
 static struct {
   int gated, experts, tokens, rows, n, k;
-  int expert_rows, up, max_tiles;
+  int expert_rows, up, step, max_tiles, bias_type;
   int expert_of[256]; // of each sorted row
   int32_t *tiles, *row_tokens;
-  void *x, *out;
+  void *x, *out, *biases;
   random_weights weights;
   gating gating;
 } call;
 
 #define GATED                                                                  \
-  call.tiles, call.row_tokens, call.out, call.n, call.expert_rows, call.up,    \
-      call.max_tiles, call.k, (int)call.gating.activation.kind,                \
+  call.biases, call.tiles, call.row_tokens, call.out, call.n,                  \
+      call.expert_rows, call.up, call.step, call.max_tiles, call.k,            \
+      call.bias_type, (int)call.gating.activation.kind,                        \
       bits_of(call.gating.activation.steepness), bits_of(call.gating.limit),   \
       bits_of(call.gating.up_offset)
 #define RUN(name, ...)                                                         \
@@ -32,8 +33,9 @@ static struct {
     if (call.gated)                                                            \
       cuda_matmul_experts_gated_##name(call.x, __VA_ARGS__, GATED);            \
     else                                                                       \
-      cuda_matmul_experts_##name(call.x, __VA_ARGS__, call.tiles, call.out,    \
-                                 call.n, call.max_tiles, call.k);              \
+      cuda_matmul_experts_##name(call.x, __VA_ARGS__, call.biases, call.tiles, \
+                                 call.out, call.n, call.max_tiles, call.k,     \
+                                 call.bias_type);                              \
   }
 #define PLAIN(name) RUN(name, call.weights.weights)
 #define SCALED(name) RUN(name, call.weights.weights, call.weights.scales)
@@ -89,11 +91,15 @@ static void divide(const kernel *tested) {
     call.tiles[3 * tile] = -1;
 }
 
-// Returns an element of a product, and adds to `size` what its error is relative to.
+// Returns an element of a product with its bias, and adds to `size` what its error is
+// relative to.
 static double expected_product(weight_type type, int row, int output, double *size) {
   const int from = call.gated ? call.row_tokens[row] : row;
   const index at = (index)call.expert_of[row] * call.expert_rows + output;
-  double sum = 0;
+  double sum = call.bias_type == NO_BIAS
+                   ? 0
+                   : load_element(call.biases, (element_type)call.bias_type, at);
+  *size += fabs(sum);
   for (int k = 0; k < call.k; ++k) {
     const double product =
         weight_at(&call.weights, at, k) *
@@ -107,7 +113,7 @@ static double expected_product(weight_type type, int row, int output, double *si
 static void check_output(weight_type type, int row, int output) {
   const index at = (index)row * call.n + output;
   double size = 0, slope = 0;
-  const double x = expected_product(type, row, output, &size);
+  const double x = expected_product(type, row, output * call.step, &size);
   if (!call.gated) {
     check_near("out", at, ((float *)call.out)[at], x, size * 0x1p-20);
     return;
@@ -116,7 +122,8 @@ static void check_output(weight_type type, int row, int output) {
   const double rounding = of == ELEMENT_BF16  ? 0x1p-8
                           : of == ELEMENT_F16 ? 0x1p-11
                                               : 0x1p-24;
-  const double up = expected_product(type, row, call.up + output, &size);
+  const double up =
+      expected_product(type, row, call.up + output * call.step, &size);
   const double expected = expected_gated(&call.gating, x, up, &slope);
   check_near("gated", at, load_element(call.out, of, at), expected,
              (slope + 1) * (size + 1) * 0x1p-19 + fabs(expected) * rounding);
@@ -130,19 +137,28 @@ static void test(const kernel *tested, int gated, int k) {
   call.tokens = (int)random_index(1, 60);
   call.k = k;
   call.n = (int)PICK(outputs);
-  call.up = gated ? call.n : 0;
+  // The rows of a gate and of up follow each other, or take turns.
+  call.step = gated ? (int)random_index(1, 2) : 1;
+  call.up = call.step == 2 ? 1 : gated ? call.n : 0;
   call.expert_rows = gated ? 2 * call.n : call.n;
+  call.bias_type = (int)random_index(NO_BIAS, ELEMENT_F16);
   call.gating = random_gating();
   call.tiles = (int32_t *)allocate_results(3 * MAX_TILES);
   divide(tested);
-  at_case("%s of %d rows, %d outputs of %d inputs, gated %d, %d experts", tested->name,
-          call.rows, call.n, k, gated, call.experts);
+  at_case("%s of %d rows, %d outputs of %d inputs, gated %d, step %d, biases %d, "
+          "%d experts",
+          tested->name, call.rows, call.n, k, gated, call.step, call.bias_type,
+          call.experts);
   call.row_tokens = (int32_t *)allocate_results(call.rows + 1);
   for (int row = 0; row < call.rows; ++row)
     call.row_tokens[row] = (int32_t)random_index(0, call.tokens - 1);
   const index rows = gated ? call.tokens : call.rows + 1;
   call.x = random_elements(of, rows * k, ORDINARY);
   call.weights = random_matrix(tested->type, (index)call.experts * call.expert_rows, k);
+  const element_type bias_type =
+      call.bias_type == NO_BIAS ? ELEMENT_F32 : (element_type)call.bias_type;
+  call.biases =
+      random_elements(bias_type, (index)call.experts * call.expert_rows, ORDINARY);
   const index count = (index)(call.rows + 1) * call.n;
   const index bytes = count * (gated ? element_size(of) : 4);
   call.out = memset(allocate(bytes), 0xff, (size_t)bytes); // NaN

@@ -3,16 +3,13 @@
 use mlxcel_models::Experts;
 use safetensors::Dtype;
 
-use super::{gpu_rows, linears::ExpertLinears, stack::Stack};
+use super::{gpu_rows, linears::ExpertLinears, stack::matrices};
 use crate::{
     graph::Tensor,
-    kernels::{
-        CudaExpertsAdd, CudaExpertsGated, ExpertMatrices, F32Bits, Isa, MAX_ACTIVE, MAX_EXPERTS, MatvecBias,
-        PairedRows,
-    },
+    kernels::{CudaExpertsAdd, CudaExpertsGated, F32Bits, Isa, MAX_ACTIVE, MAX_EXPERTS, PairedRows},
     layers::{
         builder::Builder,
-        linear::{gating, row, row_weights, vector},
+        linear::{gating, row, row_weights},
     },
     types::TensorType,
 };
@@ -31,8 +28,7 @@ pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, logits: Tensor, x: T
     }
     match batch * tokens {
         1 => of_a_token(b, isa, (layer, &linears, rows), logits, x),
-        _ if rows.step == 1 => gpu_rows::of_tokens(b, isa, (layer, &linears), logits, x),
-        _ => None,
+        _ => gpu_rows::of_tokens(b, isa, (layer, &linears, rows), logits, x),
     }
 }
 
@@ -89,24 +85,4 @@ fn is_readable(b: &Builder<'_>, layers: &ExpertLinears<'_>, inputs: usize) -> bo
     let first = read.next().flatten();
     let is_known = first.is_some_and(|weights| inputs.is_multiple_of(weights.vector()));
     is_known && read.all(|weights| weights == first) && layers.has_one_table()
-}
-
-/// Loads the weights of all experts, with their biases. Without any, `other` is passed.
-fn matrices(
-    b: &mut Builder<'_>,
-    layers: &ExpertLinears<'_>,
-    count: usize,
-    other: Tensor,
-) -> Option<ExpertMatrices> {
-    let weights = row_weights(b, layers.weights().layers().first()?.weight)?;
-    let (weight, scales) = Stack::load(b, layers.weights(), count).parts();
-    let (bias, bias_type) = match layers.bias() {
-        Some(bias) => {
-            let (table, ty) = vector(b, bias);
-            (table, MatvecBias::Of(ty))
-        }
-        None => (other, MatvecBias::None),
-    };
-    let (outputs, _) = layers.weights().size();
-    Some(ExpertMatrices { weights, weight, scales, bias, bias_type, outputs })
 }

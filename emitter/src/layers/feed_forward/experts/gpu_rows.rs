@@ -3,12 +3,12 @@
 use mlxcel_models::Experts;
 use safetensors::Dtype;
 
-use super::{linears::ExpertLinears, stack::Stack};
+use super::{linears::ExpertLinears, stack::matrices};
 use crate::{
     graph::Tensor,
     kernels::{
         CudaChooseExperts, CudaCombineExperts, CudaMatmulExperts, CudaSortRows, GatedExperts, Isa,
-        MatvecWeights, Tiles,
+        MatvecWeights, PairedRows, Tiles,
     },
     layers::{
         builder::Builder,
@@ -17,11 +17,11 @@ use crate::{
     types::TensorType,
 };
 
-/// Computes `[batch, tokens, hidden]` to the same shape, by weights that have the gate's rows first, if there are kernels for it.
+/// Computes `[batch, tokens, hidden]` to the same shape, if there are kernels for it.
 pub(super) fn of_tokens(
     b: &mut Builder<'_>,
     isa: Isa,
-    (layer, [up, down]): (&Experts, &[ExpertLinears<'_>; 2]),
+    (layer, [up, down], rows): (&Experts, &[ExpertLinears<'_>; 2], PairedRows),
     logits: Tensor,
     x: Tensor,
 ) -> Option<Tensor> {
@@ -33,7 +33,7 @@ pub(super) fn of_tokens(
     let (of_up, of_down) = (of(b, up)?, of(b, down)?);
     let whole = [hidden, inner].iter().all(|inputs| inputs.is_multiple_of(WHOLE_INPUTS));
     // What the first products write is what the second ones read.
-    if !whole || of_up != of_down || up.bias().is_some() || down.bias().is_some() {
+    if !whole || of_up != of_down {
         return None;
     }
     let tokens = shape.iter().rev().skip(1).product();
@@ -41,11 +41,11 @@ pub(super) fn of_tokens(
     let routes = Routes::new(b, isa, layer, logits, tokens, of_up);
     let (activation, gate) = gating(layer.experts.first()?);
     let row_tokens = routes.row_tokens;
-    let gated = GatedExperts { row_tokens, activation, gate };
+    let gated = GatedExperts { row_tokens, rows, activation, gate };
     let out = TensorType::new(b.graph.dtype(x), [routes.rows, inner]);
-    let inner = b.scope("experts.inner", |b| routes.product(b, isa, up, x, (out, Some(gated))));
+    let inner = b.scope("experts.inner", |b| routes.product(b, isa, up, x, (out, Some(gated))))?;
     let out = TensorType::new(Dtype::F32, [routes.rows, hidden]);
-    let products = b.scope("experts.outer", |b| routes.product(b, isa, down, inner, (out, None)));
+    let products = b.scope("experts.outer", |b| routes.product(b, isa, down, inner, (out, None)))?;
     let combine = CudaCombineExperts {
         products,
         places: routes.places,
@@ -62,7 +62,6 @@ pub(super) fn of_tokens(
 
 /// The experts of each token, and rows sorted by expert.
 struct Routes {
-    weights: MatvecWeights,
     tiles: Tiles,
     experts: usize,
     /// Rows of all tokens.
@@ -116,7 +115,6 @@ impl Routes {
         };
         let sorted = b.module.call(&mut b.graph, isa, sort, CudaSortRows::GRID);
         Self {
-            weights,
             tiles,
             experts,
             rows,
@@ -136,13 +134,12 @@ impl Routes {
         layers: &ExpertLinears<'_>,
         x: Tensor,
         (out, gated): (TensorType, Option<GatedExperts>),
-    ) -> Tensor {
-        let (weight, scales) = Stack::load(b, layers.weights(), self.experts).parts();
+    ) -> Option<Tensor> {
+        let Self { tiles, max_tiles, tile_list, .. } = *self;
+        let matrices = matrices(b, layers, self.experts, self.token_shares)?;
         let (n, k) = (out.shape[1], layers.weights().size().1);
-        let Self { weights, tiles, max_tiles, tile_list, .. } = *self;
-        let call =
-            CudaMatmulExperts { weights, tiles, x, weight, scales, tile_list, out, n, max_tiles, k, gated };
+        let call = CudaMatmulExperts { tiles, x, matrices, tile_list, out, n, max_tiles, k, gated };
         let grid = call.grid();
-        b.module.call(&mut b.graph, isa, call, grid)[0]
+        Some(b.module.call(&mut b.graph, isa, call, grid)[0])
     }
 }

@@ -2,10 +2,17 @@
 
 use safetensors::Dtype;
 
+use super::linears::ExpertLinears;
 use crate::{
     form::Form,
     graph::{Graph, Tensor},
-    layers::{builder::Builder, linear::packed, quantization::dequantize_q4, weights::Weights},
+    kernels::{ExpertMatrices, MatvecBias},
+    layers::{
+        builder::Builder,
+        linear::{packed, row_weights, vector},
+        quantization::dequantize_q4,
+        weights::Weights,
+    },
     ops::DotDimensions,
 };
 
@@ -70,6 +77,26 @@ impl Stack {
             }
         }
     }
+}
+
+/// Loads the weights of all experts for kernels of GPUs, with their biases. Without any, `other` is passed.
+pub(super) fn matrices(
+    b: &mut Builder<'_>,
+    layers: &ExpertLinears<'_>,
+    count: usize,
+    other: Tensor,
+) -> Option<ExpertMatrices> {
+    let weights = row_weights(b, layers.weights().layers().first()?.weight)?;
+    let (weight, scales) = Stack::load(b, layers.weights(), count).parts();
+    let (bias, bias_type) = match layers.bias() {
+        Some(bias) => {
+            let (table, ty) = vector(b, bias);
+            (table, MatvecBias::Of(ty))
+        }
+        None => (other, MatvecBias::None),
+    };
+    let (outputs, _) = layers.weights().size();
+    Some(ExpertMatrices { weights, weight, scales, bias, bias_type, outputs })
 }
 
 /// Returns the part of one expert of `[experts, …]`.
