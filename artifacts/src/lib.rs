@@ -28,8 +28,8 @@ mod tensor;
 mod version;
 
 pub use self::safetensors::{
-    ALIGNMENT, CheckpointIndex, HEADER_LIMIT_BYTES, INDEX_FILE, IndexError, SINGLE_FILE, aligned_header,
-    printable, safetensors_header, safetensors_prefix,
+    ALIGNMENT, CheckpointIndex, HEADER_LIMIT_BYTES, INDEX_FILE, IndexError, LFS_POINTER, SINGLE_FILE,
+    aligned_header, printable, safetensors_header, safetensors_prefix,
 };
 #[cfg(feature = "tensors")]
 pub use arrays::{

@@ -111,15 +111,15 @@ fn tokenizers_of_other_kinds_are_left_out_by_name() {
             warning(json!({ "tokenizer.ggml.precompiled_charsmap": [1] })),
         ]
         .join("\n"),
-        @r"
-    the bundle has no tokenizer, because `tokenizer.ggml.model` is bert, expected gpt2 or llama: give token ids, or a folder with the original tokenizer.json
-    the bundle has no tokenizer, because `tokenizer.ggml.pre` is default, expected one of gpt-2, phi-2, olmo, starcoder, smollm, refact, command-r, llama-bpe, llama3, llama-v3, smaug-bpe, dbrx, glm4, chatglm-bpe, qwen2, deepseek-r1-qwen, stablelm2, seed-coder, gpt-4o, tekken, falcon, deepseek-llm, deepseek-coder, deepseek-v3: give token ids, or a folder with the original tokenizer.json
-    the bundle has no tokenizer, because `tokenizer.ggml.pre` is exaone4, expected one of gpt-2, phi-2, olmo, starcoder, smollm, refact, command-r, llama-bpe, llama3, llama-v3, smaug-bpe, dbrx, glm4, chatglm-bpe, qwen2, deepseek-r1-qwen, stablelm2, seed-coder, gpt-4o, tekken, falcon, deepseek-llm, deepseek-coder, deepseek-v3: give token ids, or a folder with the original tokenizer.json
+        @r#"
+    the bundle has no tokenizer, because `tokenizer.ggml.model` is "bert", expected gpt2 or llama: give token ids, or a folder with the original tokenizer.json
+    the bundle has no tokenizer, because `tokenizer.ggml.pre` is "default", expected one of gpt-2, phi-2, olmo, starcoder, smollm, refact, command-r, llama-bpe, llama3, llama-v3, smaug-bpe, dbrx, glm4, chatglm-bpe, qwen2, deepseek-r1-qwen, stablelm2, seed-coder, gpt-4o, tekken, falcon, deepseek-llm, deepseek-coder, deepseek-v3: give token ids, or a folder with the original tokenizer.json
+    the bundle has no tokenizer, because `tokenizer.ggml.pre` is "exaone4", expected one of gpt-2, phi-2, olmo, starcoder, smollm, refact, command-r, llama-bpe, llama3, llama-v3, smaug-bpe, dbrx, glm4, chatglm-bpe, qwen2, deepseek-r1-qwen, stablelm2, seed-coder, gpt-4o, tekken, falcon, deepseek-llm, deepseek-coder, deepseek-v3: give token ids, or a folder with the original tokenizer.json
     the bundle has no tokenizer, because `tokenizer.ggml.remove_extra_whitespaces` is there, which may change what tokens are: give token ids, or a folder with the original tokenizer.json
     the bundle has no tokenizer, because `tokenizer.ggml.add_space_prefix` is there, which may change what tokens are: give token ids, or a folder with the original tokenizer.json
     the bundle has no tokenizer, because `tokenizer.ggml.normalizer.lowercase` is there, which may change what tokens are: give token ids, or a folder with the original tokenizer.json
     the bundle has no tokenizer, because all scores of `tokenizer.ggml.scores` are -1000.0, expected an order: give token ids, or a folder with the original tokenizer.json
     the bundle has no tokenizer, because `tokenizer.ggml.precompiled_charsmap` is there, expected none: give token ids, or a folder with the original tokenizer.json
-    "
+    "#
     );
 }

@@ -2,6 +2,9 @@
 
 use std::iter;
 
+/// The most layers of a model: many times those of any that was published.
+pub(crate) const MOST_LAYERS: usize = 4096;
+
 /// A weight of the checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Weight {

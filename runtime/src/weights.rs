@@ -11,14 +11,11 @@ use std::{
 use memmap2::Mmap;
 use mlxcel_artifacts::{
     Bundle, CheckpointIndex, Digest, GGUF_MAGIC, GgufError, GgufHeader, HEADER_LIMIT_BYTES, INDEX_FILE,
-    IndexError, SINGLE_FILE, entry::Parameter, safetensors_header, type_text,
+    IndexError, LFS_POINTER, SINGLE_FILE, entry::Parameter, safetensors_header, type_text,
 };
 use safetensors::Dtype;
 
 use crate::{error::Error, ffi};
-
-/// The start of a Git LFS pointer, which lies in place of a file that was not fetched.
-const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 /// The tensors of a checkpoint, mapped from its files.
 ///

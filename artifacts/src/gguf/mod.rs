@@ -94,7 +94,7 @@ impl GgufHeader {
         let values = source.number_of("values", 8 + 4 + 1)?;
         let mut metadata = BTreeMap::new();
         for _ in 0..values {
-            let key = source.text("a key")?;
+            let key = source.name("a key")?;
             let value = source.value(&key)?;
             if metadata.insert(key.clone(), value).is_some() {
                 return Err(damaged(format!("the key `{key}` is there twice, expected it once")));
@@ -128,7 +128,7 @@ struct TensorInfo {
 
 impl TensorInfo {
     fn read(source: &mut Source<impl Read>) -> Result<Self, GgufError> {
-        let name = source.text("the name of a tensor")?;
+        let name = source.name("the name of a tensor")?;
         let damaged = |problem: String| GgufError::Damaged(format!("tensor `{name:.200}`: {problem}"));
         let rank = source.u32()?;
         if !(1..=MAX_RANK).contains(&rank) {

@@ -92,6 +92,20 @@ impl<R: Read> Source<R> {
         String::from_utf8(bytes).map_err(|_| GgufError::Damaged(format!("{what} is no UTF-8, expected text")))
     }
 
+    /// Reads a name, which messages show: it may neither control the terminal nor fill it.
+    pub(super) fn name(&mut self, what: &str) -> Result<String, GgufError> {
+        const MAX_BYTES: usize = 1024;
+        let name = self.text(what)?;
+        if name.len() <= MAX_BYTES && !name.contains(char::is_control) {
+            return Ok(name);
+        }
+        let start: String = name.chars().take(80).collect();
+        Err(GgufError::Damaged(format!(
+            "{what} has {} bytes and begins with {start:?}, expected at most {MAX_BYTES} without control characters",
+            name.len()
+        )))
+    }
+
     /// Reads the value of a key: its kind, then itself.
     pub(super) fn value(&mut self, key: &str) -> Result<MetadataValue, GgufError> {
         let kind = self.u32()?;

@@ -96,6 +96,9 @@ fn headers_that_are_refused() {
             refused(key(9).u32(0).u64(1 << 60)),
             refused(key(9).u32(9).u64(1).u32(9).u64(1).u32(9).u64(1)),
             refused(header(0, 2).text("k").u32(4).u32(0).text("k").u32(4).u32(0)),
+            refused(header(0, 1).text("k\nhint: \u{1b}[2J").u32(4).u32(0)),
+            refused(header(0, 1).text(&"k".repeat(1025)).u32(4).u32(0)),
+            refused(header(1, 0).tensor("t\u{9b}", &[4], 0, 0)),
             refused(header(0, 1).text(ALIGNMENT_KEY).u32(4).u32(0)),
             one(&[], 0, 0),
             one(&[1; 5], 0, 0),
@@ -110,7 +113,7 @@ fn headers_that_are_refused() {
             refused(header(2, 0).tensor("a", &[16], 0, 0).tensor("b", &[8], 0, 32)),
         ]
         .join("\n"),
-        @r"
+        @r#"
     found the bytes [71, 71, 77, 76], expected GGUF
     found version 1, expected 2 or 3
     found a big-endian file, expected little-endian numbers
@@ -123,6 +126,9 @@ fn headers_that_are_refused() {
     found 1152921504606846976 values of `k`, expected at most 79 in the rest of the file
     `k` has the kind 9, expected one of 0 to 12, with lists at most 2 deep
     the key `k` is there twice, expected it once
+    a key has 12 bytes and begins with "k\nhint: \u{1b}[2J", expected at most 1024 without control characters
+    a key has 1025 bytes and begins with "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk", expected at most 1024 without control characters
+    the name of a tensor has 3 bytes and begins with "t\u{9b}", expected at most 1024 without control characters
     `general.alignment` is 0, expected a number from 1 to 65536
     tensor `t`: found 0 dimensions, expected 1 to 4
     tensor `t`: found 5 dimensions, expected 1 to 4
@@ -135,7 +141,7 @@ fn headers_that_are_refused() {
     tensor `t`: found 16 bytes at 18446744073709551615 of the data, expected a place in the file of 128 bytes
     tensor `a`: is there twice, expected it once
     tensor `b`: overlaps another tensor, expected a place of its own
-    "
+    "#
     );
 }
 

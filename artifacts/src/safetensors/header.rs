@@ -13,6 +13,9 @@ use crate::tensor::{tensor_bits, type_text};
 /// The longest header of a safetensors file, by the format's specification, and the longest index.
 pub const HEADER_LIMIT_BYTES: u64 = 100_000_000;
 
+/// The start of a Git LFS pointer, which lies in place of a file that was not fetched.
+pub const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+
 /// The alignment in bytes of tensors that IREE uses in place. It copies others.
 pub const ALIGNMENT: usize = 64;
 

@@ -4,6 +4,7 @@ mod header;
 mod index;
 
 pub use header::{
-    ALIGNMENT, HEADER_LIMIT_BYTES, aligned_header, printable, safetensors_header, safetensors_prefix,
+    ALIGNMENT, HEADER_LIMIT_BYTES, LFS_POINTER, aligned_header, printable, safetensors_header,
+    safetensors_prefix,
 };
 pub use index::{CheckpointIndex, INDEX_FILE, IndexError, SINGLE_FILE};

@@ -117,7 +117,7 @@ impl Checkpoint {
             Some(gguf) => gguf.adapt(model).map_err(Error::model(name))?,
             None => model,
         };
-        let stored = self.stored_tensors(&model, name)?;
+        let stored = self.stored_tensors(&model)?;
         let (model, warning) = self.adapt(model, &stored, cancel)?;
         let storages = self.find(&model, &stored, name)?;
         let unused = unused_warning(&self.unused(&model, &storages));
@@ -127,7 +127,7 @@ impl Checkpoint {
     }
 
     /// Returns the types of all tensors, with the contents of small ones that the model's scheme reads.
-    fn stored_tensors(&self, model: &ModelConfig, name: &str) -> Result<StoredTensors, Error> {
+    fn stored_tensors(&self, model: &ModelConfig) -> Result<StoredTensors, Error> {
         let tensors = self.tensors.iter().map(|(name, info)| {
             let FileTensor { dtype, shape, .. } = info.clone();
             StoredTensor { name: name.clone(), dtype, shape }
@@ -138,9 +138,7 @@ impl Checkpoint {
         for (file, path) in self.files().filter(|_| !needed.is_empty()) {
             if file != INDEX_FILE {
                 let contents = TensorFile::open(&path)?.small_tensors(&needed)?;
-                let added = contents.iter().map(|(name, bytes)| stored.add_contents(name, bytes));
-                let problems: Vec<_> = added.filter_map(Result::err).map(problem).collect();
-                self.refuse(problems, name)?;
+                contents.into_iter().for_each(|(name, bytes)| stored.add_contents(name, bytes));
             }
         }
         Ok(stored)

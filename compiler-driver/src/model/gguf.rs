@@ -8,7 +8,10 @@ use std::{
 use mlxcel_artifacts::{GgufHeader, MetadataValue};
 use mlxcel_models::{GgufModel, GgufTensorInfo};
 
-use crate::{error::Error, model::tensor_file::TensorFile};
+use crate::{
+    error::Error,
+    model::tensor_file::{SMALL_BYTES, TensorFile},
+};
 
 /// The ending of file names.
 pub(crate) const GGUF_EXTENSION: &str = "gguf";
@@ -132,7 +135,16 @@ fn numbers(paths: &[PathBuf]) -> Result<BTreeMap<String, Vec<f32>>, Error> {
     let mut numbers = BTreeMap::new();
     for path in paths {
         let mut file = TensorFile::open(path)?;
-        for (name, bytes) in file.small_tensors(&wanted)? {
+        let small = file.small_tensors(&wanted)?;
+        if let Some(name) =
+            wanted.iter().find(|name| file.dtype(name).is_some() && !small.contains_key(*name))
+        {
+            return Err(damaged(
+                path,
+                format!("tensor `{name}` is larger, expected at most {SMALL_BYTES} bytes"),
+            ));
+        }
+        for (name, bytes) in small {
             let (words, rest) = bytes.as_chunks();
             if file.dtype(&name) != Some(safetensors::Dtype::F32) || !rest.is_empty() {
                 return Err(damaged(path, format!("tensor `{name}` is of another type, expected F32")));
@@ -190,6 +202,9 @@ mod tests {
              …/model-00002-of-00002.gguf is damaged: split.no is 0 and split.count is 2, expected 1 and 2\n\
              hint: download or copy the checkpoint again"
         );
-        assert!(text.starts_with("…/text.gguf is damaged: found a header of"), "{text}");
+        assert!(
+            text.starts_with(r#"…/text.gguf is damaged: it begins with "not ", expected "GGUF""#),
+            "{text}"
+        );
     }
 }

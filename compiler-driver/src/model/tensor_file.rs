@@ -9,11 +9,15 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Cancel, Digest, GGUF_MAGIC, GgufError, GgufHeader, HEADER_LIMIT_BYTES, aligned_header, safetensors_header,
+    Cancel, Digest, GGUF_MAGIC, GgufError, GgufHeader, HEADER_LIMIT_BYTES, LFS_POINTER, aligned_header,
+    safetensors_header,
 };
 use safetensors::Dtype;
 
 use crate::error::Error;
+
+/// The most bytes of a tensor whose contents are read while a model is described.
+pub(super) const SMALL_BYTES: u64 = 1 << 20;
 
 /// A file whose header was checked against the file's length.
 pub(crate) struct TensorFile {
@@ -52,6 +56,15 @@ impl TensorFile {
         file.read_exact(&mut length).map_err(Error::io("read", path))?;
         if length.starts_with(GGUF_MAGIC) {
             return Self::open_gguf(path, file, found);
+        }
+        if length == LFS_POINTER[..8] {
+            return Err(damaged(
+                "it is a pointer of Git LFS, which `git lfs pull` replaces, expected tensors".into(),
+            ));
+        }
+        if path.extension().is_some_and(|extension| extension == "gguf") {
+            let found = length[..4].escape_ascii().to_string();
+            return Err(damaged(format!("it begins with {found:?}, expected \"GGUF\"")));
         }
         let length = u64::from_le_bytes(length);
         // Checked before allocating that much.
@@ -118,12 +131,11 @@ impl TensorFile {
         tensor.map(|tensor| self.digest(&tensor, cancel)).transpose()
     }
 
-    /// Returns the bytes of the tensors that have these names and are small.
+    /// Returns the bytes of the tensors that have these names and are small: at most [`SMALL_BYTES`].
     pub(crate) fn small_tensors(&mut self, names: &[String]) -> Result<BTreeMap<String, Vec<u8>>, Error> {
-        const MAX_BYTES: u64 = 1 << 20;
         let mut found = BTreeMap::new();
         for (name, FileTensor { range: Range { start, end }, .. }) in self.tensors() {
-            if names.contains(&name) && end - start <= MAX_BYTES {
+            if names.contains(&name) && end - start <= SMALL_BYTES {
                 self.seek(start)?;
                 let mut bytes = vec![0; usize::try_from(end - start).unwrap_or_default()];
                 self.file.read_exact(&mut bytes).map_err(Error::io("read", &self.path))?;

@@ -61,6 +61,10 @@ fn lengths() {
     );
     assert_eq!(refusal(Vec::clear), damaged("found 0 bytes, expected at least 8"));
     assert_eq!(refusal(|bytes| bytes.truncate(20)).lines().count(), 2);
+    assert_eq!(
+        refusal(|bytes| *bytes = b"version https://git-lfs.github.com/spec/v1\noid sha256:0".to_vec()),
+        damaged("it is a pointer of Git LFS, which `git lfs pull` replaces, expected tensors")
+    );
     for length in [whole, 100_000_001, u64::MAX] {
         assert_eq!(
             refusal(|bytes| bytes[..8].copy_from_slice(&length.to_le_bytes())),

@@ -15,7 +15,7 @@ use crate::{
     feed_forward::{Activation, FeedForward, Mlp},
     head::{Head, Logits},
     json::Json,
-    layers::{Embedding, Linear, Norm, NormKind, Part, Weight},
+    layers::{Embedding, Linear, MOST_LAYERS, Norm, NormKind, Part, Weight},
     rope::Rope,
 };
 
@@ -123,7 +123,7 @@ impl<'j> Standard<'j> {
             vocab: json.size("vocab_size", defaults.vocab, 1 << 24)?,
             hidden,
             intermediate: json.size("intermediate_size", defaults.intermediate, 1 << 24)?,
-            layers: size(defaults.layers, 4096)?,
+            layers: size(defaults.layers, MOST_LAYERS)?,
             heads,
             kv_heads,
             head_dim,

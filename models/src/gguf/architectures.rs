@@ -176,12 +176,11 @@ fn add_score_scale(keys: &Keys<'_>, config: &mut Config, largest: usize) -> Resu
 fn gemma2(keys: &Keys<'_>) -> Result<Config, Error> {
     let mut config = like_llama(keys, "gemma2")?;
     add_score_scale(keys, &mut config, 46)?;
-    let soft_caps = [keys.number("attn_logit_softcapping")?, keys.number("final_logit_softcapping")?];
-    config.extend(object(json!({
-        "attn_logit_softcapping": soft_caps[0],
-        "final_logit_softcapping": soft_caps[1],
-        "sliding_window": keys.needed("attention.sliding_window")?,
-    })));
+    // Files of the first days have none of these keys, and the family's caps.
+    for key in ["attn_logit_softcapping", "final_logit_softcapping"] {
+        keys.optional(&mut config, key, key)?;
+    }
+    config.insert("sliding_window".into(), keys.needed("attention.sliding_window")?.into());
     add_windows(keys, &mut config, |layer| layer % 2 == 0)?;
     Ok(config)
 }

@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 /// What messages call the metadata.
 pub(super) const METADATA: &str = "the GGUF metadata";
+/// What tensors are missing from.
+pub(super) const TENSORS: &str = "the GGUF file's tensors";
 
 /// A tensor of a GGUF file.
 #[derive(Debug, Clone, PartialEq, Eq)]

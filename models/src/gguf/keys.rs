@@ -4,8 +4,8 @@ use std::{cell::RefCell, collections::BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::file::{File, METADATA};
-use crate::{error::Error, json::Json};
+use super::file::{File, METADATA, TENSORS};
+use crate::{error::Error, json::Json, layers::MOST_LAYERS};
 
 /// Largest size that is read. What it may be is the config's to say.
 const LARGEST: usize = 1 << 32;
@@ -104,8 +104,9 @@ impl<'m> Keys<'m> {
         self.json.missing(&self.name(key), expected)
     }
 
+    /// Returns the number of layers, of which there are lists.
     pub(super) fn layers(&self) -> Result<usize, Error> {
-        self.needed("block_count")
+        self.json.required_size(&self.name("block_count"), MOST_LAYERS)
     }
 
     /// Returns the number of heads of queries, and of keys.
@@ -134,7 +135,7 @@ impl<'m> Keys<'m> {
         let tensor = self.file.tensors.get(name).and_then(|tensor| tensor.shape.get(dimension));
         tensor.copied().ok_or_else(|| Error::Missing {
             key: name.to_owned(),
-            file: "the GGUF file's tensors",
+            file: TENSORS,
             expected: format!("a tensor of more than {dimension} dimensions"),
             hint: None,
         })

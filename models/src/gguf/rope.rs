@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::keys::Keys;
+use super::{file::TENSORS, keys::Keys};
 use crate::error::Error;
 
 /// Llama 3's divisors of frequencies.
@@ -67,6 +67,16 @@ pub(super) fn scaling(keys: &Keys<'_>, ends: Ends) -> Result<Option<Value>, Erro
             "rope_type": "longrope", "short_factor": factors, "long_factor": factors, "factor": 1.0,
             "attention_factor": 1.0, "original_max_position_embeddings": context,
         })));
+    }
+    for (one, other) in [(SHORT, LONG), (LONG, SHORT)] {
+        if numbers(one).is_some() && numbers(other).is_none() {
+            return Err(Error::Missing {
+                key: other.into(),
+                file: TENSORS,
+                expected: format!("it beside {one}"),
+                hint: None,
+            });
+        }
     }
     if let (Some(short), Some(long)) = (numbers(SHORT), numbers(LONG)) {
         let original = original.unwrap_or(context);

@@ -25,9 +25,25 @@ const ENDS: [&str; 12] = [
 /// The type of control tokens.
 pub(super) const CONTROL: u64 = 3;
 
+/// SentencePiece's ids, which llama.cpp takes where a file has no key.
+const OF_SENTENCE_PIECE: [(&str, u32); 3] = [("unknown", 0), ("bos", 1), ("eos", 2)];
+
 /// Returns the id at a key of the tokenizer.
 pub(super) fn id(keys: &Keys<'_>, name: &str) -> Result<Option<u32>, Error> {
-    keys.json.token(&format!("tokenizer.ggml.{name}_token_id"), None)
+    let json = &keys.json;
+    let key = format!("tokenizer.ggml.{name}_token_id");
+    let count = json.value("tokenizer.ggml.tokens").and_then(Value::as_array).map(Vec::len);
+    let is_one = |id: &u32| count.is_none_or(|count| (*id as usize) < count);
+    let is_piece = json.value("tokenizer.ggml.model").and_then(Value::as_str) == Some("llama");
+    let default = OF_SENTENCE_PIECE.iter().find(|(known, _)| is_piece && *known == name);
+    let default = default.map(|(_, id)| *id).filter(is_one);
+    match json.token(&key, default)? {
+        // Nothing pads, and converters write numbers that are no ids.
+        Some(id) if name != "padding" && !is_one(&id) => {
+            Err(json.invalid(&key, format!("a token id below {}", count.unwrap_or_default())))
+        }
+        found => Ok(found),
+    }
 }
 
 /// Adds the ids of the first and the last tokens.

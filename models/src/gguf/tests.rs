@@ -59,6 +59,7 @@ fn a_config() {
         "factors": true,
         "tokenizer.ggml.bos_token_id": 1,
         "tokenizer.ggml.eos_token_id": 2,
+        "tokenizer.ggml.padding_token_id": 2_000_000_000,
         "tokenizer.ggml.eot_token_id": 3,
         "tokenizer.ggml.tokens": ["<unk>", "<s>", "</s>", "<|eot_id|>", "<|im_end|>", "<|end|>"],
         "tokenizer.ggml.token_type": [2, 3, 3, 3, 3, 1],
@@ -104,6 +105,7 @@ fn metadata_that_is_refused() {
             refused(json!({ "llama.expert_count": 4 })),
             refused(json!({ "llama.attention.clamp_kqv": 8.0 })),
             refused(json!({ "tokenizer.ggml.bos_token_id": "1" })),
+            refused(json!({ "tokenizer.ggml.bos_token_id": 2, "tokenizer.ggml.tokens": ["a", "b"] })),
             refused(json!({ "tokenizer.ggml.suppress_tokens": [1] })),
             refused(json!({ "general.type": "adapter" })),
             refused(json!({ "llama.rope.scaling.attn_factor": 1.2 })),
@@ -114,9 +116,9 @@ fn metadata_that_is_refused() {
     `general.architecture` is missing from the GGUF metadata, expected the name of an architecture
     `general.architecture` is 3, expected a string
     `general.architecture` is "mamba", which is not supported, expected one of llama, gemma2, gemma3, gemma, command-r, stablelm, glm4, olmo2, olmoe, exaone4, granite, smollm3, qwen2moe, qwen3moe, granitemoe, starcoder2, cohere2, ernie4_5, gpt-oss, gpt2, gptneox, phi3, qwen2, qwen3, seed_oss
-    `llama.block_count` is missing from the GGUF metadata, expected a size
-    `llama.block_count` is 0, expected an integer from 1 to 4294967296
-    `llama.block_count` is "1", expected an integer from 1 to 4294967296
+    `llama.block_count` is missing from the GGUF metadata, expected an integer from 1 to 4096
+    `llama.block_count` is 0, expected an integer from 1 to 4096
+    `llama.block_count` is "1", expected an integer from 1 to 4096
     `llama.attention.head_count` is [4,4], expected an integer from 1 to 4294967296
     `llama.attention.layer_norm_rms_epsilon` is missing from the GGUF metadata, expected a number
     `llama.attention.value_length` is 8, which is not supported, expected 16, the width of keys
@@ -128,6 +130,7 @@ fn metadata_that_is_refused() {
     `llama.expert_used_count` is missing from the GGUF metadata, expected a size
     `llama.attention.clamp_kqv` is 8.0, which is not supported, expected no such key, because it may change what is computed
     `tokenizer.ggml.bos_token_id` is "1", expected a token id or null
+    `tokenizer.ggml.bos_token_id` is 2, expected a token id below 2
     `tokenizer.ggml.suppress_tokens` is [1], which is not supported, expected no tokens that are never chosen
     `general.type` is "adapter", which is not supported, expected model
     `llama.rope.scaling.attn_factor` is 1.2, which is not supported, expected 1.0 without factors of long texts
@@ -198,17 +201,77 @@ fn tensors_that_are_not_those_of_the_model() {
     );
 }
 
+/// Returns metadata of another architecture.
+fn of_architecture(name: &str) -> Map<String, Value> {
+    let renamed = |(key, value): (String, Value)| (key.replacen("llama.", &format!("{name}."), 1), value);
+    let mut found: Map<String, Value> = metadata(&json!({})).into_iter().map(renamed).collect();
+    found.insert(ARCHITECTURE.into(), name.into());
+    found
+}
+
+/// Returns the config of this metadata.
+fn config_of(metadata: Map<String, Value>) -> Value {
+    let embedding = tensor("token_embd.weight", "Q8_0", &[100, 64]);
+    let json = GgufModel::new(metadata, [embedding], BTreeMap::new()).unwrap().config_json().unwrap();
+    ModelConfig::from_json(&json).unwrap();
+    serde_json::from_str(&json).unwrap()
+}
+
+#[test]
+fn a_file_without_soft_caps_has_those_of_the_family() {
+    let mut metadata = of_architecture("gemma2");
+    metadata.insert("gemma2.attention.sliding_window".into(), json!(16));
+    let cap = |config: &Value| config.get("attn_logit_softcapping").cloned();
+    assert_eq!(cap(&config_of(metadata.clone())), None);
+    metadata.insert("gemma2.attn_logit_softcapping".into(), json!(30.0));
+    assert_eq!(cap(&config_of(metadata)), Some(json!(30.0)));
+}
+
+#[test]
+fn sentence_pieces_have_the_first_ids() {
+    let mut metadata = of_architecture("llama");
+    metadata.insert("tokenizer.ggml.model".into(), "llama".into());
+    metadata.insert("tokenizer.ggml.tokens".into(), json!(["<unk>", "<s>", "</s>", "a"]));
+    metadata.insert("tokenizer.ggml.scores".into(), json!([0.0, 0.0, 0.0, -1.0]));
+    metadata.insert("tokenizer.ggml.token_type".into(), json!([2, 3, 3, 1]));
+    let ids = |config: Value| [config["bos_token_id"].clone(), config["eos_token_id"].clone()];
+    assert_eq!(ids(config_of(metadata.clone())), [json!(1), json!([2])]);
+    let embedding = || tensor("token_embd.weight", "Q8_0", &[100, 64]);
+    let files =
+        |metadata| GgufModel::new(metadata, [embedding()], BTreeMap::new()).unwrap().small_files().unwrap();
+    let tokenizer: Value = serde_json::from_str(&files(metadata.clone()).texts["tokenizer.json"]).unwrap();
+    assert_eq!(tokenizer["post_processor"]["single"][0]["SpecialToken"]["id"], "<s>");
+    metadata.insert("tokenizer.ggml.tokens".into(), json!(["<unk>", "<s>", "</s>", "a".repeat(513)]));
+    assert_eq!(
+        files(metadata).warnings,
+        [
+            "the bundle has no tokenizer, because a token has 513 bytes, expected at most 512: give token ids, or a \
+          folder with the original tokenizer.json"
+        ]
+    );
+}
+
+#[test]
+fn factors_for_long_texts_alone_are_refused() {
+    let embedding = tensor("token_embd.weight", "Q8_0", &[100, 64]);
+    let numbers = BTreeMap::from([(rope::LONG.to_owned(), vec![1.0f32; 8])]);
+    let file = GgufModel::new(of_architecture("phi3"), [embedding], numbers).unwrap();
+    assert_eq!(
+        file.config_json().unwrap_err().to_string(),
+        "`rope_factors_short.weight` is missing from the GGUF file's tensors, expected it beside \
+         rope_factors_long.weight"
+    );
+}
+
 #[test]
 fn no_metadata_panics() {
-    let strange =
-        [json!(null), json!(-1), json!(0), json!(1u64 << 40), json!(1e300), json!("x"), json!([]), json!({})];
+    // The largest size that is read is a count of layers that no memory holds a list of.
+    let sizes = [json!(0), json!(1u64 << 32), json!(1u64 << 40)];
+    let others = [json!(null), json!(-1), json!(1e300), json!("x"), json!([]), json!({})];
+    let strange = [sizes.as_slice(), &others].concat();
     for architecture in ARCHITECTURES {
         let name = architecture.name;
-        let base = metadata(&json!({}))
-            .into_iter()
-            .map(|(key, value)| (key.replacen("llama.", &format!("{name}."), 1), value));
-        let mut base: Map<String, Value> = base.collect();
-        base.insert(ARCHITECTURE.into(), name.into());
+        let mut base = of_architecture(name);
         base.insert(format!("{name}.attention.layer_norm_epsilon"), json!(1e-5));
         base.insert(format!("{name}.attention.sliding_window"), json!(16));
         let keys: Vec<_> = base.keys().cloned().collect();

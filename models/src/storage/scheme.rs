@@ -95,7 +95,7 @@ impl Scheme {
     #[must_use]
     pub fn reads(&self, name: &str) -> bool {
         match self {
-            Self::BitsAndBytes(_) => schemes::bitsandbytes::BitsAndBytes::reads_text(name),
+            Self::BitsAndBytes(_) => schemes::bitsandbytes::BitsAndBytes::reads(name),
             Self::CompressedTensors(_) | Self::Gptq(_) => name.ends_with("g_idx"),
             Self::Awq(_)
             | Self::Fp8(_)

@@ -14,10 +14,8 @@ use super::{
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StoredTensors {
     types: BTreeMap<String, (Dtype, Vec<usize>)>,
-    /// The contents of small tensors that are JSON.
-    texts: BTreeMap<String, Value>,
-    /// The contents of small tensors that are the groups of columns.
-    orders: BTreeMap<String, Vec<i32>>,
+    /// The bytes of small tensors that decide how others are stored.
+    contents: BTreeMap<String, Vec<u8>>,
 }
 
 /// Why a weight cannot be made of a checkpoint's tensors.
@@ -64,27 +62,30 @@ impl StoredTensors {
         self.types.keys().map(String::as_str)
     }
 
-    /// Adds the bytes of a tensor that [`Scheme::reads`](super::Scheme::reads): integers, or a text in JSON.
-    ///
-    /// # Errors
-    /// They are no JSON.
-    pub fn add_contents(&mut self, name: &str, bytes: &[u8]) -> Result<(), WrongStorage> {
-        if self.types.get(name).is_some_and(|(dtype, _)| *dtype == Dtype::I32) {
-            let (words, _) = bytes.as_chunks::<4>();
-            self.orders.insert(name.to_owned(), words.iter().map(|word| i32::from_le_bytes(*word)).collect());
-            return Ok(());
-        }
-        let no_json = |error| WrongStorage::new(name, format!("no JSON: {error}, expected an object"));
-        self.texts.insert(name.to_owned(), serde_json::from_slice(bytes).map_err(no_json)?);
-        Ok(())
+    /// Adds the bytes of a tensor that [`Scheme::reads`](super::Scheme::reads).
+    pub fn add_contents(&mut self, name: impl Into<String>, bytes: impl Into<Vec<u8>>) {
+        self.contents.insert(name.into(), bytes.into());
     }
 
-    /// Returns the text of a tensor.
+    /// Returns the bytes of a tensor, if they were added.
+    pub(super) fn contents(&self, name: &str) -> Option<&[u8]> {
+        self.contents.get(name).map(Vec::as_slice)
+    }
+
+    /// Returns the JSON of a tensor.
     ///
     /// # Errors
-    /// There is none.
-    pub(super) fn text(&self, name: &str) -> Result<&Value, WrongStorage> {
-        self.texts.get(name).ok_or_else(|| WrongStorage::new(name, "missing, expected an object in JSON"))
+    /// There is none, or its bytes are something else.
+    pub(super) fn json(&self, name: &str) -> Result<Value, WrongStorage> {
+        let wrong = |problem: String| WrongStorage::new(name, problem);
+        let bytes = self.contents(name).ok_or_else(|| wrong("missing, expected an object in JSON".into()))?;
+        serde_json::from_slice(bytes).map_err(|error| wrong(format!("no JSON: {error}, expected an object")))
+    }
+
+    /// Returns the 32-bit integers of a tensor, if its bytes were added.
+    fn integers(&self, name: &str) -> Option<Vec<i32>> {
+        let (words, _) = self.contents(name)?.as_chunks::<4>();
+        Some(words.iter().map(|word| i32::from_le_bytes(*word)).collect())
     }
 }
 
@@ -172,7 +173,7 @@ impl<'t> Parts<'t> {
         [groups, size]: [usize; 2],
     ) -> Result<Option<Expr>, WrongStorage> {
         let index = self.take(name, &[Dtype::I32], &[columns])?.integers();
-        let Some(order) = self.all.orders.get(name).filter(|order| order.len() == columns) else {
+        let Some(order) = self.all.integers(name).filter(|order| order.len() == columns) else {
             return Ok(Some(index));
         };
         let mut sizes = vec![0; groups];
@@ -184,12 +185,13 @@ impl<'t> Parts<'t> {
             };
             *size += 1;
         }
-        let is_even = sizes.iter().all(|&found| found == size);
-        if is_even && order.is_sorted() {
+        // The last group may have fewer columns.
+        if order.iter().enumerate().all(|(column, &group)| usize::try_from(group) == Ok(column / size)) {
             self.found.pop();
             return Ok(None);
         }
-        self.order = is_even.then(|| order.clone());
+        let is_even = sizes.iter().all(|&found| found == size);
+        self.order = is_even.then_some(order);
         Ok(Some(index))
     }
 
@@ -203,30 +205,32 @@ impl<'t> Parts<'t> {
 mod tests {
     use super::*;
 
-    /// Takes the groups of four columns, two in each of two groups. Returns whether they have an order of their own, and
+    /// Takes the groups of four columns, `size` in each of two groups. Returns whether they have an order of their own, and
     /// whether that is known.
-    fn column_groups(groups: Option<[i32; 4]>) -> Result<(bool, bool), String> {
+    fn column_groups(groups: Option<[i32; 4]>, size: usize) -> Result<(bool, bool), String> {
         let tensor = StoredTensor { name: "g_idx".into(), dtype: Dtype::I32, shape: vec![4] };
         let mut tensors: StoredTensors = [tensor].into_iter().collect();
         if let Some(groups) = groups {
-            tensors.add_contents("g_idx", groups.map(i32::to_le_bytes).as_flattened()).unwrap();
+            tensors.add_contents("g_idx", groups.map(i32::to_le_bytes).as_flattened());
         }
         let mut parts = Parts::new(&tensors);
-        let found = parts.column_groups("g_idx", 4, [2, 2]).map_err(|wrong| wrong.problem)?;
+        let found = parts.column_groups("g_idx", 4, [2, size]).map_err(|wrong| wrong.problem)?;
         assert_eq!(parts.found.len(), usize::from(found.is_some()));
         Ok((found.is_some(), parts.order.is_some()))
     }
 
     #[test]
     fn groups_of_columns_are_checked() {
-        assert_eq!(column_groups(Some([0, 0, 1, 1])), Ok((false, false)));
-        assert_eq!(column_groups(Some([0, 1, 1, 0])), Ok((true, true)));
+        assert_eq!(column_groups(Some([0, 0, 1, 1]), 2), Ok((false, false)));
+        assert_eq!(column_groups(Some([0, 0, 0, 1]), 3), Ok((false, false)));
+        assert_eq!(column_groups(Some([0, 1, 1, 0]), 2), Ok((true, true)));
         // Groups of other sizes, and unknown ones, stay as they are.
-        assert_eq!(column_groups(Some([0, 1, 1, 1])), Ok((true, false)));
-        assert_eq!(column_groups(None), Ok((true, false)));
+        assert_eq!(column_groups(Some([0, 1, 1, 1]), 2), Ok((true, false)));
+        assert_eq!(column_groups(Some([0, 0, 1, 0]), 3), Ok((true, false)));
+        assert_eq!(column_groups(None, 2), Ok((true, false)));
         let refused = |group: i32| format!("group {group} of column 2, expected 0 to 1");
         for group in [2, -1] {
-            assert_eq!(column_groups(Some([0, 1, group, 1])), Err(refused(group)));
+            assert_eq!(column_groups(Some([0, 1, group, 1]), 2), Err(refused(group)));
         }
     }
 }

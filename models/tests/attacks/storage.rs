@@ -21,6 +21,11 @@ fn schemes_that_are_refused() {
             &json!({ "quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": groups }),
         )
     };
+    let rotated = |groups: Value| {
+        refused(
+            &json!({ "quant_method": "compressed-tensors", "transform_config": { "config_groups": groups } }),
+        )
+    };
     let torchao =
         |config: Value| refused(&json!({ "quant_method": "torchao", "quant_type": { "default": config } }));
     insta::assert_snapshot!(
@@ -35,6 +40,10 @@ fn schemes_that_are_refused() {
             refused(&json!({ "quant_method": "gptq", "bits": 4, "group_size": 0 })),
             refused(&json!({ "quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin" })),
             refused(&json!({ "quant_method": "gptq", "bits": 4, "dynamic": 3 })),
+            refused(&json!({ "quant_method": "gptq", "bits": 4, "format": "marlin" })),
+            refused(
+                &json!({ "quant_method": "gptq", "bits": 4, "checkpoint_format": "gptq", "format": "gptq_v2" })
+            ),
             refused(&json!({ "quant_method": "awq", "bits": 3 })),
             refused(&json!({ "quant_method": "awq", "version": "gemv_fast" })),
             refused(&json!({ "quant_method": "awq", "version": "gemv" })),
@@ -46,6 +55,9 @@ fn schemes_that_are_refused() {
             ),
             refused(&json!({ "quant_method": "compressed-tensors" })),
             refused(&json!({ "quant_method": "compressed-tensors", "kv_cache_scheme": "fp8" })),
+            rotated(json!({ "v": { "type": "hadamard", "apply": [
+                { "location": "weight_input", "inverse": true }, { "location": "input" }] } })),
+            rotated(json!(3)),
             refused(&json!({ "quant_method": "torchao" })),
             refused(&json!({ "quant_method": "torchao", "quant_type": { "default": "int8" } })),
             torchao(json!({ "_type": "Int4WeightOnlyConfig" })),
@@ -54,6 +66,7 @@ fn schemes_that_are_refused() {
             compressed(json!({ "type": "float" })),
             compressed(json!({ "strategy": "channels" })),
             compressed(json!({ "group_size": null })),
+            compressed(json!({ "actorder": "random" })),
         ]
         .join("\n")
     );
@@ -76,13 +89,23 @@ fn schemes_that_are_refused() {
 
 /// Returns how a weight of `[32, 64]` is stored in these tensors.
 fn storage(config: &Value, tensors: &[(&str, Dtype, &[usize])]) -> Result<Storage, String> {
+    storage_with(config, tensors, &[])
+}
+
+/// Returns the same where the bytes of some tensors are known.
+fn storage_with(
+    config: &Value,
+    tensors: &[(&str, Dtype, &[usize])],
+    contents: &[(&str, &[u8])],
+) -> Result<Storage, String> {
     let scheme = ModelConfig::from_json(&changed(config)).unwrap().scheme;
     let tensors = tensors.iter().map(|&(name, dtype, shape)| StoredTensor {
         name: format!("a.{name}"),
         dtype,
         shape: shape.to_vec(),
     });
-    let tensors: StoredTensors = tensors.collect();
+    let mut tensors: StoredTensors = tensors.collect();
+    contents.iter().for_each(|&(name, bytes)| tensors.add_contents(format!("a.{name}"), bytes));
     let weight = Weight { name: "a.weight".into(), shape: vec![32, 64] };
     CheckpointTensors { tensors: &tensors, scheme: scheme.as_ref() }
         .storage(&weight)
@@ -199,4 +222,90 @@ fn a_head_in_few_bits_is_stored_as_other_weights_are() {
     assert!(tensors.has("lm_head.weight"));
     let weight = Weight { name: "lm_head.weight".into(), shape: vec![128, 64] };
     assert!(tensors.storage(&weight).unwrap().coding.is_some());
+}
+
+/// Returns the config of compressed-tensors with these groups of settings, besides 4 bits in groups of 32.
+fn compressed(groups: &[Value]) -> Value {
+    let groups = groups.iter().enumerate().map(|(index, changes)| {
+        let mut weights = json!({ "num_bits": 4, "type": "int", "strategy": "group", "group_size": 32 });
+        weights.as_object_mut().unwrap().extend(changes.as_object().cloned().unwrap());
+        (format!("group_{index}"), json!({ "targets": ["Linear"], "weights": weights }))
+    });
+    let groups: serde_json::Map<String, Value> = groups.collect();
+    json!({ "quantization_config": {
+        "quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": groups } })
+}
+
+#[test]
+fn settings_that_leave_out_a_tensor_are_those_of_other_modules() {
+    let plain: [(&str, Dtype, &[usize]); 2] =
+        [("weight_packed", I32, &[32, 8]), ("weight_scale", BF16, &[32, 2])];
+    let zeros: (&str, Dtype, &[usize]) = ("weight_zero_point", I32, &[4, 2]);
+    let order: (&str, Dtype, &[usize]) = ("weight_g_idx", I32, &[64]);
+    let [with_zeros, with_order] = [zeros, order].map(|more| [plain.as_slice(), &[more]].concat());
+    let names = |config: &Value, tensors: &[(&str, Dtype, &[usize])]| {
+        let storage = storage(config, tensors)?;
+        Ok::<_, String>(storage.tensors.into_iter().map(|tensor| tensor.name).collect::<Vec<_>>())
+    };
+    let symmetric = compressed(&[json!({ "symmetric": true })]);
+    assert_eq!(names(&symmetric, &plain).unwrap(), ["a.weight_packed", "a.weight_scale"]);
+    let either = compressed(&[
+        json!({ "symmetric": true }),
+        json!({ "symmetric": false }),
+        json!({ "actorder": "group" }),
+    ]);
+    let last = |tensors| names(&either, tensors).unwrap().pop().unwrap();
+    assert_eq!(last(&plain), "a.weight_scale");
+    assert_eq!(last(&with_zeros), "a.weight_zero_point");
+    assert_eq!(last(&with_order), "a.weight_g_idx");
+    assert_eq!(
+        [&with_zeros, &with_order].map(|tensors| names(&symmetric, tensors).unwrap_err()),
+        [
+            "a.weight_zero_point: found, expected none, because config.json has `symmetric` weights",
+            "a.weight_g_idx: found, expected none, because config.json has no `actorder` group",
+        ]
+    );
+}
+
+#[test]
+fn an_order_counts_whatever_the_config_says() {
+    let tensors: [(&str, Dtype, &[usize]); 4] = [
+        ("qweight", I32, &[8, 32]),
+        ("qzeros", I32, &[2, 4]),
+        ("scales", F16, &[2, 32]),
+        ("g_idx", I32, &[64]),
+    ];
+    let config = json!({ "quantization_config": { "quant_method": "gptq", "bits": 4, "group_size": 32 } });
+    let order = |group: fn(usize) -> i32| {
+        let bytes: Vec<u8> = (0..64).flat_map(|column| group(column).to_le_bytes()).collect();
+        storage_with(&config, &tensors, &[("g_idx", &bytes)]).map(|storage| storage.order)
+    };
+    assert_eq!(order(|column| column as i32 / 32), Ok(None));
+    assert_eq!(order(|column| column as i32 % 2).unwrap().unwrap()[..3], [0, 1, 0]);
+    assert_eq!(order(|_| 2).unwrap_err(), "a.g_idx: group 2 of column 0, expected 0 to 1");
+}
+
+#[test]
+fn layouts_of_gpus_are_refused() {
+    let tensors: [(&str, Dtype, &[usize]); 3] =
+        [("weight", I8, &[32, 64]), ("SCB", F32, &[32]), ("weight_format", U8, &[])];
+    let config = json!({ "quantization_config": { "quant_method": "bitsandbytes", "load_in_8bit": true } });
+    let with = |contents| storage_with(&config, &tensors, contents);
+    with(&[("weight_format", &[0])]).unwrap();
+    let refused = |contents| with(contents).unwrap_err();
+    assert_eq!(
+        refused(&[("weight_format", &[2])]),
+        "a.weight_format: the layout 2, expected 0, which is row by row"
+    );
+    assert_eq!(refused(&[]), "a.weight_format: the layout unknown, expected 0, which is row by row");
+}
+
+#[test]
+fn a_state_that_is_no_json_is_refused() {
+    let config = json!({ "quantization_config": {
+        "quant_method": "bitsandbytes", "load_in_4bit": true, "bnb_4bit_quant_type": "nf4" } });
+    let state = "weight.quant_state.bitsandbytes__nf4";
+    let tensors: [(&str, Dtype, &[usize]); 2] = [("weight.absmax", F32, &[16]), (state, U8, &[1])];
+    let refused = storage_with(&config, &tensors, &[(state, b"x")]).unwrap_err();
+    assert!(refused.starts_with(&format!("a.{state}: no JSON: expected value")), "{refused}");
 }

@@ -14,7 +14,7 @@ use super::{
     keys::{Keys, object},
     special::id,
 };
-use crate::error::Error;
+use crate::error::{Error, displayed};
 
 /// The key of the tokens, by id.
 const TOKENS: &str = "tokenizer.ggml.tokens";
@@ -44,7 +44,7 @@ pub(super) fn small_files(keys: &Keys<'_>) -> Result<SmallFiles, Error> {
         (Some("gpt2"), None) => byte_level::tokenizer(keys, &tokens, &mut files.warnings),
         (Some("llama"), None) => sentence_piece::tokenizer(keys, &tokens),
         (other, _) => {
-            let found = other.unwrap_or("missing");
+            let found = other.map_or_else(|| "missing".into(), |other| displayed(&other.into()));
             Err(Refused::Unknown(format!("`tokenizer.ggml.model` is {found}, expected gpt2 or llama")))
         }
     };

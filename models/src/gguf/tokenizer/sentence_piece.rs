@@ -18,6 +18,9 @@ const SPACE: &str = "\u{2581}";
 /// The key of the scores, by id.
 const SCORES: &str = "tokenizer.ggml.scores";
 
+/// The most bytes of a token: every way to split it is looked up.
+const MAX_BYTES: usize = 512;
+
 /// Returns the tokenizer.json.
 pub(super) fn tokenizer(keys: &Keys<'_>, tokens: &[Token<'_>]) -> Result<Value, Refused> {
     let json = &keys.json;
@@ -86,6 +89,9 @@ fn merges(tokens: &[Token<'_>], scores: &[f64]) -> Result<Vec<[String; 2]>, Refu
         return Err(Refused::Unknown(format!("all scores of `{SCORES}` are {first:?}, expected an order")));
     }
     let texts: Vec<String> = tokens.iter().map(text).collect();
+    if let Some(long) = texts.iter().map(String::len).find(|&bytes| bytes > MAX_BYTES) {
+        return Err(Refused::Unknown(format!("a token has {long} bytes, expected at most {MAX_BYTES}")));
+    }
     let is_mergeable = |token: &Token<'_>| ![CONTROL, BYTE].contains(&token.ty);
     let ids = texts.iter().enumerate().filter(|(id, _)| is_mergeable(&tokens[*id]));
     let ids: HashMap<&str, usize> = ids.map(|(id, text)| (text.as_str(), id)).collect();

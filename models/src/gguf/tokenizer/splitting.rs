@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::parts::Refused;
+use crate::error::displayed;
 
 /// A tokenizer's way to split texts.
 pub(super) struct Splitting {
@@ -144,7 +145,7 @@ impl Splitting {
         warnings: &mut Vec<String>,
     ) -> Result<&'static Self, Refused> {
         let find = |name: &str| SPLITTINGS.iter().find(|splitting| splitting.names.contains(&name));
-        let written = name.unwrap_or("missing");
+        let written = name.map_or_else(|| "missing".into(), |name| displayed(&name.into()));
         if let None | Some("default") = name {
             let known = OF_ARCHITECTURES.iter().find(|(known, _)| *known == architecture);
             if let Some((name, splitting)) = known.and_then(|(_, name)| Some((name, find(name)?))) {
@@ -158,7 +159,7 @@ impl Splitting {
         name.and_then(find).ok_or_else(|| {
             let names: Vec<_> = SPLITTINGS.iter().flat_map(|splitting| splitting.names).copied().collect();
             Refused::Unknown(format!(
-                "`tokenizer.ggml.pre` is {written:.100}, expected one of {}",
+                "`tokenizer.ggml.pre` is {written}, expected one of {}",
                 names.join(", ")
             ))
         })

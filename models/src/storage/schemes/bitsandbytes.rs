@@ -57,9 +57,9 @@ impl BitsAndBytes {
         })
     }
 
-    /// Returns whether the bytes of a tensor are JSON that is needed.
-    pub(in crate::storage) fn reads_text(name: &str) -> bool {
-        name.contains(STATE)
+    /// Returns whether the bytes of a tensor are needed: JSON, or the number of a layout.
+    pub(in crate::storage) fn reads(name: &str) -> bool {
+        name.contains(STATE) || name.ends_with(LAYOUT)
     }
 
     pub(in crate::storage) fn storage(
@@ -72,9 +72,10 @@ impl BitsAndBytes {
         let coding = match self {
             Self::Four(kind) => four_bits(weight, kind, tensors, &mut parts)?,
             Self::Eight => {
+                let name = |part: &str| format!("{}{part}", module(&weight.name).unwrap_or_default());
+                check_layout(&name(LAYOUT), tensors)?;
                 let codes = parts.take(&weight.name, &[Dtype::I8], &[rows, columns])?.integers();
-                let scales = format!("{}.SCB", module(&weight.name).unwrap_or_default());
-                let scales = parts.floats(&scales, &[rows])?.reshape(&[rows, 1]);
+                let scales = parts.floats(&name(".SCB"), &[rows])?.reshape(&[rows, 1]);
                 // In this order, so that every bit is that of bitsandbytes.
                 let codes = codes.floats().times(scales);
                 Coding::in_groups(codes, Numbers::Floats { bits: 8 }, columns, Expr::number(PER_STEP))
@@ -87,6 +88,21 @@ impl BitsAndBytes {
 /// What the name of the JSON text has between those of the weight and of the type.
 const STATE: &str = ".quant_state.bitsandbytes__";
 
+/// What the name of a layout's number has after that of the module.
+const LAYOUT: &str = ".weight_format";
+
+/// Refuses the layouts for GPUs in which early versions saved 8-bit codes that had been used.
+fn check_layout(name: &str, tensors: &StoredTensors) -> Result<(), WrongStorage> {
+    match tensors.contents(name) {
+        Some([0]) => Ok(()),
+        None if !tensors.has(name) => Ok(()),
+        found => {
+            let found = found.and_then(<[u8]>::first).map_or_else(|| "unknown".into(), u8::to_string);
+            Err(WrongStorage::new(name, format!("the layout {found}, expected 0, which is row by row")))
+        }
+    }
+}
+
 fn four_bits(
     weight: &Weight,
     kind: &str,
@@ -95,7 +111,7 @@ fn four_bits(
 ) -> Result<Coding, WrongStorage> {
     let name = |part: &str| format!("{}.{part}", weight.name);
     let state_name = format!("{}{STATE}{kind}", weight.name);
-    let state = tensors.text(&state_name)?;
+    let state = tensors.json(&state_name)?;
     let wrong = |problem: String| WrongStorage::new(&state_name, problem);
     let elements = weight.shape.iter().product::<usize>();
     let shape: Option<Vec<_>> =

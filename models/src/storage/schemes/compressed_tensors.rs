@@ -79,6 +79,8 @@ impl CompressedTensors {
                 .is_some_and(|config| config.is_empty() || config.get("format") == Some(&"dense".into()))
         })?;
         json.require("kv_cache_scheme", "an object or null", Value::is_object)?;
+        let of_weights = "null, or transforms that are applied to weights alone";
+        json.require("transform_config", of_weights, transforms_only_weights)?;
         let Some(groups) = json.object("config_groups")? else {
             return Err(json.missing("config_groups", "an object"));
         };
@@ -112,6 +114,18 @@ impl CompressedTensors {
         }
         let no_groups = || WrongStorage::new(&weight.name, "quantized, but config_groups has no group");
         Err(problem.unwrap_or_else(no_groups))
+    }
+}
+
+/// Returns whether no transform of a `transform_config` is left to do: those of weights have been done, those of inputs and outputs
+/// would have to be done at every call.
+fn transforms_only_weights(config: &Value) -> bool {
+    let of_weights =
+        |apply: &Value| matches!(apply["location"].as_str(), Some("weight_input" | "weight_output"));
+    let all = |group: &Value| group["apply"].as_array().is_some_and(|all| all.iter().all(of_weights));
+    match &config["config_groups"] {
+        Value::Null => config.as_object().is_some_and(serde_json::Map::is_empty),
+        groups => groups.as_object().is_some_and(|groups| groups.values().all(all)),
     }
 }
 
@@ -153,7 +167,13 @@ impl Settings {
             bits: found,
             group,
             has_zeros: kind == "int" && !weights.flag("symmetric", true)?,
-            has_order: matches!(weights.text_or_null("actorder")?, Some("group" | "dynamic")),
+            has_order: match weights.text_or_null("actorder")? {
+                Some("group" | "dynamic") => true,
+                None | Some("weight" | "static") => false,
+                Some(_) => {
+                    return Err(weights.unsupported("actorder", "null, group, dynamic, weight or static"));
+                }
+            },
         })
     }
 
@@ -185,6 +205,9 @@ impl Settings {
                 (bytes.unpack(4).lookup(e2m1()), floats)
             }
         };
+        if matches!(format, Format::Packed | Format::Integers) {
+            self.check_unused(tensors, &name)?;
+        }
         let scales = self.scales(&mut parts, tensors, &name, groups)?;
         let column_groups = match has_order {
             true => parts.column_groups(&name("weight_g_idx"), columns, [groups[1], of_columns])?,
@@ -193,6 +216,24 @@ impl Settings {
         let zeros = self.zeros(&mut parts, &name, groups)?;
         let coding = Coding::in_groups(codes, numbers, of_columns, scales);
         Ok(parts.finish(Coding { group, column_groups, zeros, ..coding }))
+    }
+
+    /// Refuses tensors of integers that change what codes mean, but of which these settings say nothing: those of another group may.
+    fn check_unused(
+        &self,
+        tensors: &StoredTensors,
+        name: &dyn Fn(&str) -> String,
+    ) -> Result<(), WrongStorage> {
+        let unused = [
+            ("weight_zero_point", self.has_zeros, "none, because config.json has `symmetric` weights"),
+            ("weight_g_idx", self.has_order, "none, because config.json has no `actorder` group"),
+        ];
+        for (part, is_used, expected) in unused {
+            if !is_used && tensors.has(&name(part)) {
+                return Err(WrongStorage::new(name(part), format!("found, expected {expected}")));
+            }
+        }
+        Ok(())
     }
 
     fn scales(

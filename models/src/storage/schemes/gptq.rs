@@ -22,7 +22,7 @@ pub struct Gptq {
     bits: usize,
     /// Inputs of a group; `None` if all have one scale.
     group: Option<usize>,
-    /// Whether `g_idx` decides the group of an input (act-order), and not its place.
+    /// Whether `g_idx` must be there (act-order), which decides the group of an input wherever it is.
     has_order: bool,
     /// Whether modules have other settings, by patterns. Their tensors show them.
     is_dynamic: bool,
@@ -39,11 +39,7 @@ impl Gptq {
             return Err(json.unsupported("bits", "2, 3, 4 or 8"));
         }
         let is_dynamic = json.object("dynamic")?.is_some_and(|dynamic| !dynamic.is_empty());
-        let is_first_version = match json.text_or_null("checkpoint_format")? {
-            None | Some("gptq") => true,
-            Some("gptq_v2") => false,
-            Some(_) => return Err(json.unsupported("checkpoint_format", "gptq or gptq_v2")),
-        };
+        let is_first_version = is_first_version(json)?;
         Ok(Self {
             bits,
             group: json.group_size("group_size")?,
@@ -81,7 +77,7 @@ impl Gptq {
         let words = parts.take(&name("qweight"), &[Dtype::I32], &[columns * bits / WORD_BITS, rows])?;
         let zeros = parts.take(&name("qzeros"), &[Dtype::I32], &[groups, rows * bits / WORD_BITS])?;
         let scales = parts.floats(&name("scales"), &[groups, rows])?;
-        let column_groups = match has_order {
+        let column_groups = match has_order || tensors.has(&name("g_idx")) {
             true => parts.column_groups(&name("g_idx"), columns, [groups, size])?,
             false => None,
         };
@@ -105,6 +101,22 @@ impl Gptq {
     }
 }
 
+/// Reads whether zero points are stored less one. gptqmodel has the version under two keys, of which `checkpoint_format` is older.
+fn is_first_version(json: &Json<'_>) -> Result<bool, Error> {
+    let read = |key| match json.text_or_null(key)? {
+        None => Ok(None),
+        Some("gptq") => Ok(Some(true)),
+        Some("gptq_v2") => Ok(Some(false)),
+        Some(_) => Err(json.unsupported(key, "gptq or gptq_v2")),
+    };
+    match (read("checkpoint_format")?, read("format")?) {
+        (Some(one), Some(other)) if one != other => {
+            Err(json.invalid("format", "the same as checkpoint_format"))
+        }
+        (found, other) => Ok(found.or(other).unwrap_or(true)),
+    }
+}
+
 /// How the tensors of a module are written.
 struct Form {
     bits: usize,
@@ -122,7 +134,8 @@ impl Form {
         columns: usize,
     ) -> Result<Self, WrongStorage> {
         let first = |part: &str| tensors.get(&name(part)).and_then(|tensor| tensor.shape.first().copied());
-        let bits = first("qweight").map(|words| words * WORD_BITS / columns.max(1)).unwrap_or_default();
+        let bits = first("qweight").and_then(|words| Some(words.checked_mul(WORD_BITS)? / columns.max(1)));
+        let bits = bits.unwrap_or_default();
         if !BITS.contains(&bits) {
             let problem = format!("words for {bits} bits, expected those for 2, 3, 4 or 8");
             return Err(WrongStorage::new(name("qweight"), problem));
