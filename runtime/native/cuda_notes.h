@@ -14,7 +14,7 @@ void shim_note_launch(CUfunction function, unsigned int grid_x, unsigned int gri
                       CUstream stream, void** params);
 // Notes that all kernels of a command buffer are launched.
 void shim_note_end(CUstream stream);
-// Notes other work for a stream, or memory that is allocated in its order.
+// Notes other work for a stream, or memory that is allocated: in the stream's order, or at once where a device has no pools.
 void shim_note_other(void);
 
 #define cuLaunchKernel(f, gx, gy, gz, bx, by, bz, bytes, stream, params, extra)                                    \
@@ -22,6 +22,9 @@ void shim_note_other(void);
                  bytes, stream, params, extra)
 #define cuEventRecord(event, stream) cuEventRecord((shim_note_end(stream), (event)), stream)
 #define cuMemAllocFromPoolAsync(ptr, ...) cuMemAllocFromPoolAsync((shim_note_other(), (ptr)), __VA_ARGS__)
+#define cuMemAlloc_v2(ptr, ...) cuMemAlloc_v2((shim_note_other(), (ptr)), __VA_ARGS__)
+#define cuMemAllocManaged(ptr, ...) cuMemAllocManaged((shim_note_other(), (ptr)), __VA_ARGS__)
+#define cuMemHostAlloc(ptr, ...) cuMemHostAlloc((shim_note_other(), (ptr)), __VA_ARGS__)
 #define cuMemcpyAsync(dst, ...) cuMemcpyAsync((shim_note_other(), (dst)), __VA_ARGS__)
 // cuda.h has a macro for the name without the version.
 #define cuMemcpyHtoDAsync_v2(dst, ...) cuMemcpyHtoDAsync_v2((shim_note_other(), (dst)), __VA_ARGS__)

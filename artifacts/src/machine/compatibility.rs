@@ -91,7 +91,13 @@ pub fn check_targets<'m>(manifest: &'m Manifest, machine: &Machine) -> Vec<Compa
         if found.len() == before {
             let reason =
                 target.driver.objection().unwrap_or_else(|| format!("found no {} device", target.driver));
-            found.push(Compatibility::new((name, target), Verdict::Refuse, "none".into(), vec![reason]));
+            found.push(Compatibility::new(
+                (name, target),
+                Place::Cpu,
+                Verdict::Refuse,
+                "none".into(),
+                vec![reason],
+            ));
         }
     }
     found
@@ -108,7 +114,7 @@ pub fn check_targets_at<'m>(
     targets.map(|target| check_target(manifest, (target.0, target.1), machine, place)).collect()
 }
 
-/// Returns the best target that runs: the one with the newest GPU code, or the most CPU features.
+/// Returns the best target that runs: that with the most CPU features, or the newest code, or the oldest for an unknown GPU.
 ///
 /// Of equally good targets, returns the first by name. `targets` must be those of one place.
 #[must_use]
@@ -147,7 +153,7 @@ fn check_target<'m>(
     objections.extend(memory.objection());
     let device = place.to_string();
     if !objections.is_empty() {
-        return Compatibility::new((name, target), Verdict::Refuse, device, objections);
+        return Compatibility::new((name, target), place, Verdict::Refuse, device, objections);
     }
     let mut notes = memory.notes();
     let packs = needs_packing(target);
@@ -158,7 +164,7 @@ fn check_target<'m>(
         notes.push(format!("known only from the installed drivers: {}", drivers.join(", ")));
     }
     let verdict = if packs { Verdict::RunWithPacking } else { Verdict::Run };
-    Compatibility::new((name, target), verdict, device, notes)
+    Compatibility::new((name, target), place, verdict, device, notes)
 }
 
 /// Returns whether the target's weights have to be packed at every start.
@@ -279,11 +285,14 @@ fn call_bytes(entry: &Entry) -> u64 {
 impl<'m> Compatibility<'m> {
     fn new(
         (target, artifact): (&'m str, &'m TargetArtifact),
+        place: Place<'_>,
         verdict: Verdict,
         device: String,
         reasons: Vec<String>,
     ) -> Self {
         let gpu = artifact.gpu.map_or(Version(0, 0), |needs| needs.compute_capability);
+        let is_unknown = matches!(place, Place::Gpu(Gpu { compute_capability: None, .. }));
+        let gpu = if is_unknown { Version(u32::MAX - gpu.0, u32::MAX - gpu.1) } else { gpu };
         Self { target, verdict, device, reasons, artifact, rank: (artifact.cpu_features.len(), gpu) }
     }
 
@@ -394,8 +403,8 @@ mod tests {
         // PTX 7.6 came with CUDA 11.6.
         assert_eq!(on_gpu(&nvidia(Version(8, 0), Version(11, 6))).unwrap(), "cuda");
         assert_eq!(on_gpu(&nvidia(Version(8, 0), Version(11, 5))), None);
-        // Unknown properties rule nothing out.
-        assert!(on_gpu(&Gpu::named(Driver::Cuda, "?")).is_some());
+        // Unknown properties rule nothing out, and what needs the least runs most likely.
+        assert_eq!(on_gpu(&Gpu::named(Driver::Cuda, "?")).unwrap(), "cuda");
         assert_eq!(on_gpu(&Gpu::named(Driver::Vulkan, "llvmpipe")).unwrap(), "vulkan");
     }
 

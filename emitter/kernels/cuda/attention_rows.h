@@ -75,14 +75,10 @@ INLINE float raw_scale(element_type type, const raw_vector *raw) {
 INLINE raw_vector quantize_raw(const float x[VECTOR]) {
   const float q_max = 127.0f;
   uint32_t largest = 0;
-  UNROLL for (int e = 0; e < VECTOR; ++e) {
-    const uint32_t magnitude = bits_of(x[e]) & 0x7fffffffu;
-    largest = magnitude > largest ? magnitude : largest;
-  }
-  UNROLL for (int mask = 1; mask < CACHE_GROUP / VECTOR; mask *= 2) {
-    const uint32_t other = shuffle_xor_u32(largest, mask);
-    largest = other > largest ? other : largest;
-  }
+  UNROLL for (int e = 0; e < VECTOR; ++e)
+    largest = max_u32(largest, bits_of(x[e]) & 0x7fffffffu);
+  UNROLL for (int mask = 1; mask < CACHE_GROUP / VECTOR; mask *= 2)
+    largest = max_u32(largest, shuffle_xor_u32(largest, mask));
   const int is_finite = largest < 0x7f800000u, is_zero = largest < 0x03800000u;
   const float inverse =
       is_finite && !is_zero ? q_max / float_of(largest) : 0.0f;

@@ -96,6 +96,7 @@ INLINE float shuffle_xor(float x, int mask) {
 
 INLINE float max_float(float a, float b) { return a < b ? b : a; }
 INLINE float min_float(float a, float b) { return b < a ? b : a; }
+INLINE uint32_t max_u32(uint32_t a, uint32_t b) { return a < b ? b : a; }
 INLINE int max_int(int a, int b) { return a < b ? b : a; }
 INLINE int min_int(int a, int b) { return a < b ? a : b; }
 

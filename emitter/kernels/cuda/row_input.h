@@ -97,20 +97,25 @@ INLINE uint32_t gather_bytes(const uint32_t of[4], const uint32_t byte) {
 }
 
 // Stages four consecutive inputs as whole numbers. All lanes of a warp call it, those
-// past the last input without `there`.
+// past the last input without `there`. Inputs with inf or NaN become zeros with that scale,
+// as on CPUs, so that products are NaN: as integers, magnitudes order like the floats, with
+// NaN as the largest.
 INLINE void stage_whole(weight_type type, int i, int vectors, four x, int there) {
   const int fours = inputs_in_16_bytes(type) / 4, parts = fours / 4;
-  float most = 0.0f;
+  uint32_t bits = 0;
   UNROLL for (int e = 0; e < 4; ++e)
-    most = max_float(most, __builtin_fabsf(x.of[e]));
+    bits = max_u32(bits, bits_of(x.of[e]) & 0x7fffffffu);
   UNROLL for (int mask = 1; mask < fours; mask *= 2)
-    most = max_float(most, shuffle_xor(most, mask));
-  const float inverse = most == 0.0f ? 0.0f : 32767.0f / most;
+    bits = max_u32(bits, shuffle_xor_u32(bits, mask));
+  const float most = float_of(bits);
+  // Below 2^-112, 32767 / most would overflow.
+  const int is_finite = bits < 0x7f800000u, is_zero = bits < 0x07800000u;
+  const float inverse = is_finite && !is_zero ? 32767.0f / most : 0.0f;
   uint32_t whole[4];
   int32_t sum = 0;
   UNROLL for (int e = 0; e < 4; ++e) {
     // Next to 1.5 * 2^23, the lowest bits of a float are those of a whole number.
-    whole[e] = bits_of(__builtin_fmaf(x.of[e], inverse, 0x1.8p23f));
+    whole[e] = bits_of(__builtin_fmaf(is_finite ? x.of[e] : 0.0f, inverse, 0x1.8p23f));
     sum += (int16_t)whole[e];
   }
   if (type == WEIGHT_Q4)

@@ -132,14 +132,11 @@ fn open_named<'m, D: Devices>(
     Ok(OpenedDevice { target_name, target, device, spec, name: gpu.map(|gpu| gpu.name) })
 }
 
-/// Returns the GPU that the driver opens for `spec`, if that is certain.
+/// Returns the GPU that the driver opens for `spec`, if it has it.
 fn gpu<D: Devices>(devices: &D, driver: Driver, spec: DeviceSpec) -> Option<Gpu> {
-    let mut gpus = devices.list(driver).ok()?;
-    match spec.index() {
-        Some(index) => gpus.into_iter().nth(index as usize),
-        None if gpus.len() == 1 => gpus.pop(),
-        None => None,
-    }
+    let gpus = devices.list(driver).ok()?;
+    // The first one is the default of every driver.
+    gpus.into_iter().nth(spec.index().unwrap_or(0) as usize)
 }
 
 /// Opens the first device in the order of [`DeviceClass`]. A driver is asked only when its class is next.

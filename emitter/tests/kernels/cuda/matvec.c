@@ -74,6 +74,9 @@ static void body(void) {
   }
 }
 
+// In place of one input, unless it is zero: inf or NaN.
+static float strange;
+
 // Fills a matrix, in a buffer that ends where the matrix ends.
 static void fill(int m) {
   if (call.bias_type >= 0)
@@ -166,6 +169,8 @@ static void test(weight_type type, kernel_kind kind, int count, int inputs) {
           call.norm_type, call.bias_type, (int)call.gating.activation.kind,
           call.gating.limit);
   call.x = random_floats(inputs, ORDINARY);
+  if (strange != 0)
+    call.x[random_index(0, inputs - 1)] = strange;
   call.norm_weight =
       random_elements((element_type)call.norm_type, inputs, ORDINARY);
   call.norm_bias =
@@ -181,7 +186,10 @@ static void test(weight_type type, kernel_kind kind, int count, int inputs) {
   normalize();
   for (int m = 0; m < (paired ? 1 : count); ++m)
     for (int n = 0; n < call.outputs[m]; ++n)
-      check_output(m, n);
+      if (strange != 0)
+        check_equal("finite", n, isfinite(call.out[m][n]) != 0, 0);
+      else
+        check_output(m, n);
   release_all();
 }
 
@@ -198,6 +206,11 @@ int main(void) {
         test((weight_type)type, NORM_GATED, 2, vectors[v] * size);
         test((weight_type)type, MATVEC_ADD, 1, vectors[v] * size);
       }
+    }
+    const float unusual[] = {NAN, -NAN, INFINITY, -INFINITY};
+    for (int u = 0; u < 4; ++u, strange = 0) {
+      strange = unusual[u];
+      test((weight_type)type, MATVEC_ADD, 1, vectors[u] * size);
     }
     // Too long for shared memory.
     test((weight_type)type, MATVEC_ADD, 1, CAPACITY + GROUP);
