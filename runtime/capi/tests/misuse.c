@@ -48,6 +48,34 @@ static void* waiting_thread(void* user) {
   return error;
 }
 
+// A call of another thread, whose engine is closed meanwhile.
+struct generating {
+  struct mlxcel_engine* engine;
+  const struct mlxcel_request* request;
+  struct mlxcel_answer* answer;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  bool has_begun;
+};
+
+static bool on_piece(void* user, const struct mlxcel_piece* piece) {
+  (void)piece;
+  struct generating* call = user;
+  pthread_mutex_lock(&call->lock);
+  call->has_begun = true;
+  pthread_cond_signal(&call->changed);
+  pthread_mutex_unlock(&call->lock);
+  return true;
+}
+
+static void* generating_thread(void* user) {
+  struct generating* call = user;
+  GOOD(mlxcel_engine_generate(call->engine, call->request, on_piece, call, &call->answer));
+  // The other thread waits for this, also if there was no piece.
+  on_piece(call, NULL);
+  return NULL;
+}
+
 static void programs(const char* path) {
   struct mlxcel_bundle* bundle = NULL;
   GOOD(mlxcel_bundle_open(path, NULL, &bundle));
@@ -169,9 +197,26 @@ static void engines(const char* path) {
   if (first) EXPECT(first, MLXCEL_CODE_THREAD, "another thread");
   if (second) EXPECT(second, MLXCEL_CODE_THREAD, "another thread");
 
-  // An engine closes while answers grow: the stream says so, and later calls have no engine.
+  // An engine closes while answers grow: the stream says so, another thread's call ends, and later calls have no engine.
+  struct generating call = {.engine = engine, .request = &request};
+  pthread_mutex_init(&call.lock, NULL);
+  pthread_cond_init(&call.changed, NULL);
+  pthread_create(&thread, NULL, generating_thread, &call);
+  pthread_mutex_lock(&call.lock);
+  while (!call.has_begun) pthread_cond_wait(&call.changed, &call.lock);
+  pthread_mutex_unlock(&call.lock);
   mlxcel_engine_close(engine);
   mlxcel_engine_close(engine);
+  pthread_join(thread, NULL);
+  const char* reason = mlxcel_answer_finish_reason(call.answer);
+  // It may have been complete.
+  if (!reason || (strcmp(reason, "cancelled") && strcmp(reason, "length"))) {
+    fprintf(stderr, "a call on a closed engine ended by %s\n", reason ? reason : "nothing");
+    ++failures;
+  }
+  mlxcel_answer_close(call.answer);
+  pthread_cond_destroy(&call.changed);
+  pthread_mutex_destroy(&call.lock);
   EXPECT(mlxcel_engine_submit(engine, &request, &stream), MLXCEL_CODE_USAGE, "closed");
   enum mlxcel_event event = MLXCEL_EVENT_NOTHING;
   struct mlxcel_piece piece;

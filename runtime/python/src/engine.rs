@@ -91,7 +91,13 @@ impl NativeEngine {
     /// Ends the model's thread. Answers that are not complete end.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let taken = self.loaded.get()?.lock().unwrap_or_else(PoisonError::into_inner).take();
-        py.detach(|| drop(taken));
+        py.detach(|| {
+            // Calls of other threads hold the model, too.
+            if let Some(loaded) = &taken {
+                loaded.model().stop();
+            }
+            drop(taken);
+        });
         Ok(())
     }
 

@@ -74,7 +74,7 @@ impl Grammars {
                 let compile = move || {
                     // A client that is gone does not end the work.
                     let _permit = permit;
-                    Ok(cache.compile(constraint))
+                    Ok(cache.compile(&constraint))
                 };
                 aside(compile).await?
             }

@@ -28,7 +28,7 @@ pub use limits::Limits;
 pub use model::ServedModel;
 pub use models::{Loader, Models, OpenedBundle};
 pub use reload::{LoadError, Reload, ReloadError, Reloaded};
-pub use server::serve;
+pub use server::{end_runtime, serve};
 pub use state::Settings;
 pub use tls::{Tls, TlsError};
 #[cfg(feature = "otel")]

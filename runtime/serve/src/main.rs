@@ -25,7 +25,7 @@ use anyhow::{Context as _, Error, Result, bail};
 use mlxcel_artifacts::{parse_arguments, report};
 #[cfg(feature = "otel")]
 use mlxcel_serve::Traces;
-use mlxcel_serve::{Limits, Models, Reload, Reloaded, Settings, Tls, serve};
+use mlxcel_serve::{Limits, Models, Reload, Reloaded, Settings, Tls, end_runtime, serve};
 use tokio::{
     net::TcpListener,
     runtime,
@@ -49,6 +49,9 @@ const ADMIN_KEY: &str = "MLXCEL_ADMIN_KEY";
 
 /// The time after which vocabularies are read. The first answer comes first.
 const WARM_AFTER: Duration = Duration::from_secs(1);
+
+/// What steps of engines, reloads and grammars have to end after the last answer.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let options = parse_arguments::<Options>(env::args_os());
@@ -114,6 +117,7 @@ fn run(options: Options) -> Result<()> {
     if let Some(traces) = traces {
         traces.stop();
     }
+    end_runtime(runtime, PATIENCE);
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
-use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
+use tokio::{net::TcpListener, runtime::Runtime, sync::watch, task::JoinSet, time::timeout};
 
 use crate::{
     connection::Connections,
@@ -38,4 +38,12 @@ pub async fn serve(
         end.send_replace(true);
         _ = timeout(FLUSH, connections.close()).await;
     }
+}
+
+/// Ends the runtime of a server that has ended.
+///
+/// Work on threads of its own, such as a reload, has `patience` to end. What takes longer ends with the
+/// process: dropping the runtime would wait for it.
+pub fn end_runtime(runtime: Runtime, patience: Duration) {
+    runtime.shutdown_timeout(patience);
 }

@@ -103,6 +103,22 @@ fn a_full_queue_refuses_and_a_dropped_guard_ends_its_request() {
 }
 
 #[test]
+fn a_stopped_encoder_ends_requests_while_others_hold_it() {
+    let (engine, gate, batches) = gated(8);
+    let client = engine.client();
+    // More than a batch, so that it has more to compute after this one.
+    let (_first, rest) = embed(&client, &vec![vec![1; 8]; 10]).unwrap();
+    until_first_batch(&batches);
+    let (_second, waiting) = embed(&client, &[vec![2]]).unwrap();
+    engine.stop();
+    drop(gate);
+    let error = rest.recv().unwrap().unwrap_err().to_string();
+    assert!(error.starts_with("the engine's thread has ended"), "{error}");
+    waiting.recv().unwrap_err();
+    assert_eq!(batches.lock().unwrap().len(), 1);
+}
+
+#[test]
 fn a_batch_that_fails_ends_its_requests_and_three_end_the_encoder() {
     let (engine, gate, _) = gated(8);
     drop(gate);

@@ -113,12 +113,19 @@ impl EncoderThread {
     pub fn client(&self) -> EncoderClient {
         self.client.clone()
     }
+
+    /// Ends all requests, and takes no more.
+    ///
+    /// Does not wait: they end when the current batch has ended.
+    pub fn stop(&self) {
+        self.stop.cancel();
+        let _ = self.client.queue.send(Message::Wake);
+    }
 }
 
 impl Drop for EncoderThread {
     fn drop(&mut self) {
-        self.stop.cancel();
-        let _ = self.client.queue.send(Message::Wake);
+        self.stop();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

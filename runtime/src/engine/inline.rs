@@ -12,6 +12,21 @@ use super::{
 use crate::{error::Error, model::ModelRunner};
 
 impl<R: ModelRunner> Engine<R> {
+    /// Returns the most positions of a request: the model's context, or fewer if the cache has room for fewer.
+    #[must_use]
+    pub fn context(&self) -> usize {
+        self.limits().context.min(self.memory.positions())
+    }
+
+    /// Returns the most tokens of an answer that has no limit of its own, after a prompt of so many tokens.
+    ///
+    /// That is what the cache has room for, at least 1. There is no limit if it has room for the whole
+    /// context, whose end then ends the answer.
+    #[must_use]
+    pub fn room(&self, prompt: usize) -> usize {
+        self.memory.room(self.limits().context, prompt)
+    }
+
     /// Runs a request to its end and passes every token to `on_token`; `Break` ends the answer.
     ///
     /// Requests that were submitted before go on meanwhile, and their events stay to be taken.

@@ -71,6 +71,14 @@ impl Memory {
         pools.map(|pool| pool.pages.len() * PAGE).min().unwrap_or(usize::MAX)
     }
 
+    /// Returns the most tokens of an answer that has no limit of its own, after a prompt of so many tokens.
+    ///
+    /// Requests that need more pages than there are would be refused. The end of the context ends an answer.
+    pub(super) fn room(&self, context: usize, prompt: usize) -> usize {
+        let positions = self.positions();
+        if positions < context { positions.saturating_sub(prompt).max(1) } else { usize::MAX }
+    }
+
     /// Checks that a request of so many positions fits when it is alone.
     ///
     /// # Errors

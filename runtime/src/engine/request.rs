@@ -27,7 +27,7 @@ pub struct Request {
     pub eos: Vec<u32>,
     /// Draws tokens with a random stream of the request's own; `None` takes the most likely ones.
     pub sampling: Option<Sampling>,
-    /// Added to the logits of tokens, `(id, bias)`.
+    /// Added to the logits of tokens, `(id, bias)`: numbers, or -inf for a token that must not come.
     pub logit_bias: Vec<(u32, f32)>,
     /// Makes tokens of the text so far less likely.
     pub penalties: Penalties,
@@ -123,10 +123,10 @@ impl Request {
             if token as usize >= vocab {
                 return Err(EngineError::BiasedToken { token, vocab }.into());
             }
-            if value.is_nan() {
-                return Err(
-                    EngineError::BadChange { name: "a logit bias", value, expected: "a number" }.into()
-                );
+            // With a logit of inf, there are no probabilities.
+            if value.is_nan() || value == f32::INFINITY {
+                let (name, expected) = ("a logit bias", "a number or -inf");
+                return Err(EngineError::BadChange { name, value, expected }.into());
             }
         }
         let Penalties { presence, frequency, repetition } = self.penalties;

@@ -160,12 +160,19 @@ impl EngineThread {
     pub fn client(&self) -> EngineClient {
         self.client.clone()
     }
+
+    /// Ends all requests, and takes no more.
+    ///
+    /// Does not wait: each request has its last event when the current step has ended.
+    pub fn stop(&self) {
+        self.stop.cancel();
+        let _ = self.client.queue.send(Message::Wake);
+    }
 }
 
 impl Drop for EngineThread {
     fn drop(&mut self) {
-        self.stop.cancel();
-        let _ = self.client.queue.send(Message::Wake);
+        self.stop();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -254,6 +261,15 @@ impl EngineClient {
     #[must_use]
     pub fn context(&self) -> usize {
         self.model.limits.context.min(self.model.memory.positions())
+    }
+
+    /// Returns the most tokens of an answer that has no limit of its own, after a prompt of so many tokens.
+    ///
+    /// That is what the cache has room for, at least 1. There is no limit if it has room for the whole
+    /// context, whose end then ends the answer.
+    #[must_use]
+    pub fn room(&self, prompt: usize) -> usize {
+        self.model.memory.room(self.model.limits.context, prompt)
     }
 
     /// Returns the limits of the model.

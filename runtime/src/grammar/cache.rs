@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    mem::{self, Discriminant},
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
@@ -14,6 +15,12 @@ const KEPT: usize = 64;
 /// A grammar, or why there is none: clients send what is refused again and again, too.
 pub type CompiledGrammar = Result<SharedGrammar, Arc<Error>>;
 
+/// What tells constraints apart: their kind and their text.
+///
+/// Objects of JSON are equal whatever the order of their properties is. An answer has the order of its
+/// schema.
+type Key = (Discriminant<Constraint>, String);
+
 /// The grammars of a model, the latest ones kept.
 #[derive(Debug)]
 pub struct GrammarCache {
@@ -23,7 +30,7 @@ pub struct GrammarCache {
     /// Made at its first use, because it reads the whole vocabulary.
     compiler: OnceLock<Result<GrammarCompiler, Arc<Error>>>,
     /// The latest used are last.
-    compiled: Mutex<VecDeque<(Constraint, CompiledGrammar)>>,
+    compiled: Mutex<VecDeque<(Key, CompiledGrammar)>>,
 }
 
 impl GrammarCache {
@@ -42,14 +49,19 @@ impl GrammarCache {
     ///
     /// # Errors
     /// As [`GrammarCompiler::new`] and [`GrammarCompiler::compile`].
-    pub fn get(&self, constraint: Constraint) -> CompiledGrammar {
-        self.find(&constraint).unwrap_or_else(|| self.compile(constraint))
+    pub fn get(&self, constraint: &Constraint) -> CompiledGrammar {
+        let key = key(constraint);
+        self.find_key(&key).unwrap_or_else(|| self.compile_as(key, constraint))
     }
 
     /// Returns what is kept of a constraint.
     pub fn find(&self, constraint: &Constraint) -> Option<CompiledGrammar> {
+        self.find_key(&key(constraint))
+    }
+
+    fn find_key(&self, key: &Key) -> Option<CompiledGrammar> {
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = compiled.iter().position(|(known, _)| known == constraint)?;
+        let index = compiled.iter().position(|(known, _)| known == key)?;
         let found = compiled.remove(index)?;
         let grammar = found.1.clone();
         compiled.push_back(found);
@@ -60,14 +72,18 @@ impl GrammarCache {
     ///
     /// # Errors
     /// As [`GrammarCompiler::new`] and [`GrammarCompiler::compile`].
-    pub fn compile(&self, constraint: Constraint) -> CompiledGrammar {
+    pub fn compile(&self, constraint: &Constraint) -> CompiledGrammar {
+        self.compile_as(key(constraint), constraint)
+    }
+
+    fn compile_as(&self, key: Key, constraint: &Constraint) -> CompiledGrammar {
         let compiler = self.compiler().as_ref().map_err(Clone::clone)?;
-        let grammar = compiler.compile(&constraint).map_err(Arc::new);
+        let grammar = compiler.compile(constraint).map_err(Arc::new);
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if compiled.len() >= KEPT {
             compiled.pop_front();
         }
-        compiled.push_back((constraint, grammar.clone()));
+        compiled.push_back((key, grammar.clone()));
         grammar
     }
 
@@ -75,4 +91,13 @@ impl GrammarCache {
         let make = || GrammarCompiler::new(&self.tokenizer, self.vocab, &self.eos).map_err(Arc::new);
         self.compiler.get_or_init(make)
     }
+}
+
+/// Returns what tells a constraint apart from others.
+fn key(constraint: &Constraint) -> Key {
+    let text = match constraint {
+        Constraint::JsonSchema(schema) => schema.to_string(),
+        Constraint::Regex(text) | Constraint::Lark(text) => text.clone(),
+    };
+    (mem::discriminant(constraint), text)
 }

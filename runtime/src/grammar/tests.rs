@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Constraint, GrammarCompiler};
+use super::{Constraint, GrammarCache, GrammarCompiler};
 use crate::{
     engine::GrammarState,
     text::tokenizer::test_tokenizers::{END, byte_level},
@@ -166,6 +166,36 @@ fn what_cannot_be_enforced_is_refused() {
         let found = refused(&constraint);
         assert!(found.starts_with(expected) && !found.is_empty() && !found.contains('\n'), "{found}");
     }
+}
+
+#[test]
+fn schemas_that_differ_in_the_order_of_properties_have_grammars_of_their_own() {
+    let of = |names: [&str; 2]| {
+        let properties: serde_json::Map<_, _> =
+            names.iter().map(|name| ((*name).to_owned(), json!({ "type": "null" }))).collect();
+        schema(json!({
+            "type": "object", "properties": properties, "required": ["a", "b"], "additionalProperties": false,
+        }))
+    };
+    let (one, other) = (of(["a", "b"]), of(["b", "a"]));
+    assert_eq!(one, other, "the order is no part of equality");
+    let cache = GrammarCache::new(byte_level(), VOCAB, vec![END]);
+    for (constraint, is_known, [first, second]) in
+        [(&one, false, *b"ab"), (&other, false, *b"ba"), (&one, true, *b"ab")]
+    {
+        assert_eq!(cache.find(constraint).is_some(), is_known);
+        let mut state = cache.get(constraint).unwrap().begin().unwrap();
+        for byte in *b"{\"" {
+            assert!(!state.accept(byte.into()).unwrap());
+        }
+        assert!(allows(&mut *state, first.into()) && !allows(&mut *state, second.into()));
+    }
+    // A text is no other kind's.
+    let text = || "a".to_owned();
+    cache.get(&Constraint::Regex(text())).unwrap();
+    assert!(
+        cache.find(&Constraint::Regex(text())).is_some() && cache.find(&Constraint::Lark(text())).is_none()
+    );
 }
 
 /// Nests a schema in arrays.

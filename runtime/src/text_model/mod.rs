@@ -6,4 +6,6 @@ pub(crate) mod options;
 pub(crate) mod request;
 pub(crate) mod started;
 pub(crate) mod stream;
+#[cfg(test)]
+mod tests;
 mod texts;

@@ -111,10 +111,11 @@ impl TextModel {
     /// # Errors
     /// An option is out of its range, or the grammar cannot be used.
     pub fn request(&self, prompt: Prompt, options: &AnswerOptions) -> Result<TextRequest, Error> {
-        let vocab = self.generator()?.limits().vocab;
-        let grammar = options.constraint(&self.texts, vocab)?;
+        let client = self.generator()?;
+        let grammar = options.constraint(&self.texts, client.limits().vocab)?;
         let before = if prompt.is_message { Vec::new() } else { prompt.tokens.clone() };
-        let request = options.request(prompt, self.texts.eos(), grammar)?;
+        let room = client.room(prompt.tokens.len());
+        let request = options.request(prompt, self.texts.eos(), grammar, room)?;
         Ok(TextRequest { request, before, stop: options.stop.clone() })
     }
 

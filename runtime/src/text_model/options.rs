@@ -11,13 +11,14 @@ use crate::{
     sampling::Drawing,
 };
 
-/// The most tokens of an answer that continues a text, if nothing is said of it. A message ends when it is complete.
+/// The most tokens of an answer that continues a text, if nothing is said of it. A message ends when it is
+/// complete, or when there is no more room.
 const DEFAULT_TOKENS: usize = 128;
 
 /// What is asked of an answer.
 #[derive(Debug, Clone, Default)]
 pub struct AnswerOptions {
-    /// The most tokens; `None` is 128 for a text that is continued, and no limit for a message.
+    /// The most tokens; `None` is what there is room for, and at most 128 for a text that is continued.
     pub max_tokens: Option<usize>,
     /// How tokens are drawn. Without a seed, another one is taken each time.
     pub drawing: Drawing,
@@ -42,7 +43,7 @@ impl AnswerOptions {
     /// Returns the grammar of the constraint.
     #[cfg(feature = "grammar")]
     pub(super) fn constraint(&self, texts: &Texts, vocab: usize) -> Result<Option<SharedGrammar>, Error> {
-        self.constraint.clone().map(|constraint| texts.grammar(constraint, vocab)).transpose()
+        self.constraint.as_ref().map(|constraint| texts.grammar(constraint, vocab)).transpose()
     }
 
     /// Returns nothing, because this crate was built without grammars.
@@ -52,7 +53,7 @@ impl AnswerOptions {
         Ok(None)
     }
 
-    /// Makes the request that answers a prompt, which `eos` ends.
+    /// Makes the request that answers a prompt, which `eos` ends. So many tokens as `room` fit after the prompt.
     ///
     /// # Errors
     /// A setting is out of its range.
@@ -61,12 +62,13 @@ impl AnswerOptions {
         prompt: Prompt,
         eos: &[u32],
         grammar: Option<SharedGrammar>,
+        room: usize,
     ) -> Result<Request, Error> {
         let Prompt { tokens: prompt, is_message } = prompt;
         // The only source of randomness in std.
         let seed = self.drawing.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
         let sampling = self.drawing.sampling(seed).map_err(Error::from)?;
-        let default = if is_message { usize::MAX } else { DEFAULT_TOKENS };
+        let default = if is_message { room } else { room.min(DEFAULT_TOKENS) };
         Ok(Request {
             prompt,
             max_tokens: self.max_tokens.unwrap_or(default),

@@ -39,4 +39,14 @@ impl StartedModel {
         let load = move || -> Result<Box<dyn ModelRunner>, _> { load(&loaded, weights, &options) };
         EngineThread::start(load, settings).map(Self::Generator)
     }
+
+    /// Ends all requests, and takes no more.
+    ///
+    /// Does not wait: dropping the model does.
+    pub fn stop(&self) {
+        match self {
+            Self::Generator(engine) => engine.stop(),
+            Self::Encoder(encoder) => encoder.stop(),
+        }
+    }
 }

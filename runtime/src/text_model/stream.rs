@@ -110,6 +110,8 @@ struct Mailbox {
 #[derive(Default)]
 struct State {
     events: VecDeque<EventKind>,
+    /// Whether an error was read, after which nothing comes.
+    has_failed: bool,
     watcher: Option<Watcher>,
     /// True to tell of the end alone.
     only_end: bool,
@@ -124,9 +126,11 @@ impl Mailbox {
 
     fn put(&self, event: EventKind) {
         let mut state = self.lock();
-        state.events.push_back(event);
-        state.tell();
-        self.changed.notify_one();
+        if !state.has_failed {
+            state.events.push_back(event);
+            state.tell();
+            self.changed.notify_one();
+        }
     }
 }
 
@@ -186,36 +190,63 @@ impl AnswerStream {
     /// Waits at most so long for the next piece.
     ///
     /// # Errors
-    /// The request failed, or the tokenizer refuses a token.
+    /// The request failed, or the tokenizer refuses a token. That is the last that comes before the end.
     pub fn next(&self, timeout: Duration) -> Result<Next, Error> {
-        while self.reader().answer().is_none() {
-            let is_empty = |state: &mut State| state.events.is_empty();
-            let found = self.mailbox.changed.wait_timeout_while(self.mailbox.lock(), timeout, is_empty);
+        while !self.has_ended() {
+            let has_nothing = |state: &mut State| state.events.is_empty() && !state.has_failed;
+            let found = self.mailbox.changed.wait_timeout_while(self.mailbox.lock(), timeout, has_nothing);
             let event = found.unwrap_or_else(PoisonError::into_inner).0.events.pop_front();
             let Some(event) = event else { return Ok(Next::Nothing) };
-            if let Some(piece) = self.push(event)? {
+            if let Some(piece) = self.push(event).inspect_err(|_| self.fail(None))? {
                 return Ok(Next::Piece(piece));
             }
         }
         Ok(Next::End)
     }
 
-    /// Returns all pieces that have come, and whether the answer is complete.
+    /// Returns all pieces that have come, and whether that was the end.
+    ///
+    /// Pieces before an error come first, and the error at the next call, unless the end alone is watched.
     ///
     /// # Errors
-    /// The request failed, or the tokenizer refuses a token.
+    /// The request failed, or the tokenizer refuses a token. That is the last that comes before the end.
     pub fn poll(&self) -> Result<(Vec<AnswerPiece>, bool), Error> {
-        let events = {
+        let (events, only_end) = {
             let mut state = self.mailbox.lock();
             state.is_told = false;
-            std::mem::take(&mut state.events)
+            (std::mem::take(&mut state.events), state.only_end)
         };
         let mut pieces = Vec::new();
         for event in events {
-            pieces.extend(self.push(event)?);
+            match self.push(event) {
+                Ok(piece) => pieces.extend(piece),
+                Err(error) if pieces.is_empty() || only_end => {
+                    self.fail(None);
+                    return Err(error);
+                }
+                Err(error) => {
+                    self.fail(Some(error));
+                    return Ok((pieces, false));
+                }
+            }
         }
-        let is_complete = self.reader().answer().is_some();
-        Ok((pieces, is_complete))
+        Ok((pieces, self.has_ended()))
+    }
+
+    /// Returns whether nothing more comes.
+    fn has_ended(&self) -> bool {
+        let has_failed = self.mailbox.lock().has_failed;
+        has_failed || self.reader().answer().is_some()
+    }
+
+    /// Ends the request, and forgets what it still sends. An error that comes later is the last that is read.
+    fn fail(&self, later: Option<Error>) {
+        self.guard.cancel();
+        let mut state = self.mailbox.lock();
+        state.has_failed = later.is_none();
+        state.events = later.map(|error| EventKind::Failed { error }).into_iter().collect();
+        state.tell();
+        self.mailbox.changed.notify_all();
     }
 
     fn push(&self, event: EventKind) -> Result<Option<AnswerPiece>, Error> {

@@ -94,7 +94,7 @@ impl Texts {
     /// # Errors
     /// The constraint is invalid or cannot be enforced, or there is no tokenizer.
     #[cfg(feature = "grammar")]
-    pub(super) fn grammar(&self, constraint: Constraint, vocab: usize) -> Result<SharedGrammar, Error> {
+    pub(super) fn grammar(&self, constraint: &Constraint, vocab: usize) -> Result<SharedGrammar, Error> {
         let tokenizer = self.tokenizer()?;
         let cache = || GrammarCache::new(tokenizer.clone(), vocab, self.eos.clone());
         let found = self.grammars.get_or_init(cache).get(constraint);

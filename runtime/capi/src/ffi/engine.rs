@@ -96,7 +96,10 @@ pub unsafe extern "C" fn mlxcel_engine_load(
 #[unsafe(no_mangle)]
 pub extern "C" fn mlxcel_engine_close(engine: *mut Engine) {
     guard_or((), || {
-        drop(HeldEngine::table().remove(number(engine)));
+        if let Some(held) = HeldEngine::table().remove(number(engine)) {
+            // Calls of other threads hold the model, too.
+            held.model.model().stop();
+        }
         Ok(())
     });
 }

@@ -36,6 +36,8 @@ impl ChatRequest {
     /// It is no JSON object, a field is wrong, or one is not supported.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
         let mut fields = Fields::parse(body)?;
+        // Clients send back what they got, with all members that their own classes have.
+        fields.drop_nulls("messages");
         let messages: Vec<Object<WireMessage>> = fields.require("messages")?;
         if messages.is_empty() {
             return Err(ApiError::invalid_field("messages", "found no message, expected at least one"));
@@ -97,6 +99,32 @@ mod tests {
         let expected = [("system", "be brief"), ("user", "ab"), ("assistant", "")];
         assert_eq!(found.chat.messages, expected.map(|(role, text)| Message::new(role, text)));
         assert_eq!((found.model.as_str(), found.logprobs), ("m", Some(3)));
+    }
+
+    #[test]
+    fn members_of_messages_that_are_null_are_as_good_as_absent() {
+        // What `model_dump()` makes of OpenAI's messages.
+        let dumped = |content: serde_json::Value, calls: serde_json::Value| {
+            json!({
+                "content": content, "refusal": null, "role": "assistant", "annotations": null, "audio": null,
+                "function_call": null, "tool_calls": calls,
+            })
+        };
+        let call = json!({ "id": "1", "type": "function", "function": { "name": "f", "arguments": "{}" } });
+        let messages = json!([dumped(json!("a"), json!(null)), dumped(json!(null), json!([call]))]);
+        let found = ChatRequest::parse(json!({ "messages": messages }).to_string().as_bytes()).unwrap();
+        let [said, called] = found.chat.messages.as_slice() else {
+            panic!("found {:?}", found.chat.messages)
+        };
+        assert_eq!(*said, Message::new("assistant", "a"));
+        assert_eq!((&called.content, called.fields["tool_calls"].as_array().map(Vec::len)), (&None, Some(1)));
+
+        let audio = json!([{ "role": "assistant", "content": "a", "audio": { "id": "b" } }]);
+        let message = refused(json!({ "messages": audio }));
+        assert!(message.contains("unknown field `audio`, expected one of `role`, "), "{message}");
+        let nothing = json!([{ "role": "user", "content": null }]);
+        let message = refused(json!({ "messages": nothing }));
+        assert_eq!(message, "messages[0].content: found no content, which role `user` must have");
     }
 
     #[test]

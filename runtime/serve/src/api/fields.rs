@@ -79,6 +79,14 @@ impl Fields {
         self.take(name)?.ok_or_else(missing)
     }
 
+    /// Drops members that are `null` of the objects in a list: there, too, they are as good as absent.
+    pub(crate) fn drop_nulls(&mut self, name: &str) {
+        let items = self.rest.get_mut(name).and_then(Value::as_array_mut);
+        for object in items.into_iter().flatten().filter_map(Value::as_object_mut) {
+            object.retain(|_, value| !value.is_null());
+        }
+    }
+
     /// Takes a field that changes no answer of this server.
     pub(crate) fn ignore(&mut self, name: &str) {
         self.remove(name);
@@ -173,6 +181,16 @@ mod tests {
         fields.finish().unwrap();
         let rest = Fields::parse(br#"{"z": 1}"#).unwrap().finish().unwrap_err();
         assert_eq!(message(rest), r#""z": "z is not supported""#);
+    }
+
+    #[test]
+    fn nulls_are_dropped_in_the_objects_of_a_list() {
+        let mut fields =
+            Fields::parse(br#"{"a": [{"b": null, "c": {"d": null}}, null, 1], "e": 1}"#).unwrap();
+        ["a", "e", "f"].into_iter().for_each(|name| fields.drop_nulls(name));
+        let expected = serde_json::json!([{ "c": { "d": null } }, null, 1]);
+        assert_eq!(fields.take::<Value>("a"), Ok(Some(expected)));
+        assert_eq!(fields.take::<u32>("e"), Ok(Some(1)));
     }
 
     #[test]

@@ -180,7 +180,10 @@ fn message() -> Value {
         let mut properties =
             json!({ "role": role, "content": content(), "name": nullable(text()), "refusal": nothing });
         extend(&mut properties, more);
-        object(required, properties)
+        let mut message = object(required, properties);
+        // Members that are null are as good as absent.
+        message["additionalProperties"] = nothing.clone();
+        message
     };
     let function = json!({
         "type": "object",

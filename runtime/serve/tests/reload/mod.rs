@@ -6,14 +6,15 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use mlxcel_artifacts::Digest;
 use mlxcel_runtime::scripted::ScriptedModel;
-use mlxcel_serve::LoadError;
+use mlxcel_serve::{LoadError, end_runtime};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
 use crate::scripted::{Server, admin, loader::ScriptedBundle, text};
 
@@ -263,4 +264,28 @@ async fn an_engine_that_failed_is_loaded_again() {
     assert_eq!((status, &again["changed"], &again["digest"]), (200, &json!(true), &again["previous_digest"]));
     assert_eq!(answer(&server, "one").await, "aaa");
     bundles.until_alive(&[false, true]).await;
+}
+
+#[test]
+fn a_reload_does_not_keep_a_server_that_has_ended() {
+    let bundles = Bundles::new();
+    bundles.write("one", "a");
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut server = bundles.serve(&["one"]).await;
+        bundles.write("one", "!z");
+        let request = Client::new().post(server.url("/admin/reload")).bearer_auth("secret").json(&json!({}));
+        tokio::spawn(async move { _ = request.send().await });
+        while !bundles.is_waiting.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        server.stop();
+        server.ended().await;
+    });
+    let start = Instant::now();
+    end_runtime(runtime, Duration::from_millis(100));
+    let took = start.elapsed();
+    // Its thread ends with the test.
+    bundles.is_open.store(true, Ordering::SeqCst);
+    assert!(took < Duration::from_secs(30), "{took:?}");
 }

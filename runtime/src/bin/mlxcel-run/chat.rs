@@ -106,19 +106,27 @@ impl<'a> Chat<'a> {
     /// Answers a message, or refuses it if it does not fit the context.
     fn send<R: ModelRunner>(&mut self, io: &mut ChatIo<'_, R>, text: &str) -> Result<()> {
         let tokens = self.encode(text)?;
-        let context = io.engine.limits().context;
+        let context = io.engine.context();
+        let larger =
+            if context < io.engine.limits().context { render::LARGER_CACHE } else { render::LARGER_CONTEXT };
         // Refused before anything runs or is stored, so that the chat can continue.
         if tokens.len() > context {
             let has_history = self.messages.len() > usize::from(self.system.is_some());
-            writeln!(io.notes, "{}", render::no_room(tokens.len(), context, has_history))?;
+            writeln!(io.notes, "{}", render::no_room(tokens.len(), context, has_history, larger))?;
             self.unanswered = has_history.then(|| text.to_string());
             return Ok(());
         }
         self.unanswered = None;
         let Answer { generation, text: reply } = self.answer(io, tokens)?;
         writeln!(io.out).context(WRITING)?;
-        if generation.stop_reason == StopReason::Context {
-            let hint = if self.template.is_some() { render::CLEAR } else { render::LARGER_CONTEXT };
+        let is_full = match generation.stop_reason {
+            StopReason::Context => true,
+            // The cache had no room for as many as were asked for.
+            StopReason::Length => generation.tokens.len() < self.request.max_tokens,
+            StopReason::Eos | StopReason::Stop | StopReason::Cancelled => false,
+        };
+        if is_full {
+            let hint = if self.template.is_some() { render::CLEAR } else { larger };
             writeln!(io.notes, "{}", render::cut_short(context, hint))?;
         }
         if self.template.is_some() {
@@ -143,7 +151,9 @@ impl<'a> Chat<'a> {
         let sampling =
             sampling.map(|sampling| Sampling { seed: sampling.seed.wrapping_add(self.answers), ..sampling });
         self.answers += 1;
-        let request = Request { prompt, sampling, ..self.request.clone() };
+        // A request that does not fit the cache would be refused.
+        let max_tokens = self.request.max_tokens.min(engine.room(prompt.len()));
+        let request = Request { prompt, max_tokens, sampling, ..self.request.clone() };
         let tokenizer = Some(self.tokenizer);
         let form = Form { tokenizer, stops: self.stops, is_message: self.template.is_some() };
         let _answering = interrupt.answering();
@@ -297,6 +307,33 @@ mod tests {
         );
         // The cache: system d user a assistant | a. The token `b` is known without being run.
         assert_eq!(out, "a b\n");
+    }
+
+    #[test]
+    fn an_answer_ends_where_the_cache_does() {
+        let mut limits = engine(200).limits().clone();
+        limits.pools[0].pages = 1;
+        let model =
+            ScriptedModel::new(limits, |_, _| (0..9).map(|id| if id == 5 { 1.0 } else { 0.0 }).collect());
+        let mut engine = Engine::new(model, EngineSettings::default()).unwrap();
+        // system d user a assistant: 5 of the 64 tokens of a page.
+        let (out, notes) = talk(&mut engine, template(), "a\nb\n");
+        assert_eq!(out.split_whitespace().count(), 59);
+        assert_eq!(
+            notes,
+            "> warning: the context of 64 tokens is full, and the answer ends here\n\
+             hint: /clear forgets the chat\n\
+             > error: the chat has 68 tokens with this message, expected at most 64: the context is full\n\
+             hint: /clear forgets the messages before and answers this one\n\
+             > \n"
+        );
+        let (_, notes) = talk(&mut engine, None, &"a ".repeat(65));
+        assert_eq!(
+            notes,
+            "> error: this message has 65 tokens, expected at most 64, the size of the context\n\
+             hint: shorten it, raise --cache-size if it was given, or free memory\n\
+             > \n"
+        );
     }
 
     #[test]

@@ -73,8 +73,8 @@ pub(crate) fn ids_instead_of_text(error: &Error) -> String {
     format!("warning: {reason}: the answer is written as token ids")
 }
 
-/// Refuses a message that does not fit the context.
-pub(crate) fn no_room(tokens: usize, context: usize, has_history: bool) -> String {
+/// Refuses a message that does not fit the context. `larger` says how to get a larger one.
+pub(crate) fn no_room(tokens: usize, context: usize, has_history: bool, larger: &str) -> String {
     if has_history {
         return format!(
             "error: the chat has {tokens} tokens with this message, expected at most {context}: the context is full\n\
@@ -83,7 +83,7 @@ pub(crate) fn no_room(tokens: usize, context: usize, has_history: bool) -> Strin
     }
     format!(
         "error: this message has {tokens} tokens, expected at most {context}, the size of the context\n\
-         hint: shorten it, {LARGER_CONTEXT}"
+         hint: shorten it, {larger}"
     )
 }
 
@@ -97,6 +97,8 @@ pub(crate) const CLEAR: &str = "/clear forgets the chat";
 /// The remedy for a full context everywhere.
 pub(crate) const LARGER_CONTEXT: &str =
     "raise --ctx-size if it was given, or compile the bundle again with a larger one";
+/// The remedy for a context that the cache has no room for.
+pub(crate) const LARGER_CACHE: &str = "raise --cache-size if it was given, or free memory";
 
 /// Refuses a line that looks like a misspelled command.
 pub(crate) fn unknown_command(name: &str) -> String {

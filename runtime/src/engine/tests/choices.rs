@@ -138,7 +138,8 @@ fn changes_out_of_range_are_refused() {
     let bias =
         |token, bias| refused(Request { logit_bias: vec![(0, 1.0), (token, bias)], ..request(&[1], 1) });
     assert_eq!(bias(12, 1.0), "a logit bias is for the token 12, expected 0 to 11");
-    assert_eq!(bias(1, f32::NAN), "a logit bias is NaN, expected a number");
+    assert_eq!(bias(1, f32::NAN), "a logit bias is NaN, expected a number or -inf");
+    assert_eq!(bias(1, f32::INFINITY), "a logit bias is inf, expected a number or -inf");
     let penalty = |penalties| refused(Request { penalties, ..request(&[1], 1) });
     let none = Penalties::default();
     assert_eq!(

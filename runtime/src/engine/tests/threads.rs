@@ -162,6 +162,41 @@ fn every_request_has_a_last_event() {
 }
 
 #[test]
+fn a_stopped_engine_ends_requests_while_others_hold_it() {
+    let (engine, gate) = gated();
+    let client = engine.client();
+    let mut first = client.submit(request(&[1], 100)).unwrap();
+    // After the first token, the thread is in a step. The second request has the only place, for which the
+    // third waits.
+    gate.send(()).unwrap();
+    assert!(matches!(first.next(), Some(EventKind::Token { .. })));
+    let second = client.submit(request(&[1], 100)).unwrap();
+    let third = std::thread::spawn(move || client.submit(request(&[1], 100)).map(drop));
+    engine.stop();
+    drop(gate);
+    assert_eq!(collect(first).reason(), StopReason::Cancelled);
+    let closed = "the engine's thread has ended";
+    assert!(collect(second).error().starts_with(closed));
+    assert!(third.join().unwrap().unwrap_err().to_string().starts_with(closed));
+    assert!(!engine.client().is_ready());
+}
+
+#[test]
+fn an_answer_without_a_limit_has_what_the_cache_has_room_for() {
+    let engine = start(limits(512, &[(None, 2)], &[ragged(8, 4, 8)]), 1);
+    let client = engine.client();
+    assert_eq!([20, 127, 128, 500].map(|tokens| client.room(tokens)), [108, 1, 1, 1]);
+    for tokens in [20, 128] {
+        let room = client.room(tokens);
+        let answer = collect(client.submit(request(&prompt(tokens, 1), room)).unwrap());
+        assert_eq!((answer.tokens.len(), answer.reason()), (room, StopReason::Length));
+    }
+    // Where the cache holds the context, the end of the context ends the answer.
+    let client = start(plain(), 1).client();
+    assert_eq!(client.room(500), usize::MAX);
+}
+
+#[test]
 fn a_model_that_does_not_load_is_an_error() {
     let load = || -> Result<ScriptedModel, Error> { Err(Error::NoLogits) };
     let error = EngineThread::start(load, EngineSettings::default()).unwrap_err();
