@@ -68,11 +68,14 @@ fn the_package_passes_its_tests() {
     let demo = server::demo();
     let encoder = built(&request(&toolchain().join("minilm"), &["cpu"]));
     let adam = programs_run::built(&exported("adam.jax"), |_| {}).unwrap();
+    let sizes = [4, 7].map(|size| [("x".to_owned(), vec![size])].into());
+    let sums = programs_run::built(&exported("sums.mlir"), |request| request.sizes = sizes.to_vec()).unwrap();
     let programs = program("mlxcel-run");
     let variables = [
         ("MLXCEL_TEST_DEMO", demo.built.bundle.path()),
         ("MLXCEL_TEST_ENCODER", encoder.bundle.path()),
         ("MLXCEL_TEST_ADAM", adam.bundle.path()),
+        ("MLXCEL_TEST_SUMS", sums.bundle.path()),
         ("MLXCEL_TEST_PROGRAMS", programs.parent().unwrap()),
     ];
     python(&["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis"], &variables);

@@ -69,7 +69,13 @@ impl Problem {
             }
             Self::Argument(text) | Self::Thread(text) => Report::of_text(text),
             Self::Bundle(error) => Report::new(error),
-            Self::Run(error) => Report::new(error),
+            Self::Run(error) => {
+                let mut report = Report::new(error);
+                if let Some(hint) = hint(error) {
+                    report.hints = vec![hint.to_owned()];
+                }
+                report
+            }
             Self::Internal => Report::of_text(
                 "the library failed, expected no panic\nhint: report it with its text on stderr",
             ),
@@ -103,6 +109,17 @@ impl Problem {
     }
 }
 
+/// Returns the remedy, where an error's own names options of programs.
+fn hint(error: &RunError) -> Option<&'static str> {
+    match error {
+        RunError::NoChatTemplate(_) => Some("give prompt or tokens in place of messages_json"),
+        RunError::ChatTemplate(_) => {
+            Some("give messages_json as the template takes it, or prompt or tokens in its place")
+        }
+        _ => None,
+    }
+}
+
 fn code(error: &RunError) -> Code {
     match error {
         RunError::NoTargetFor { .. }
@@ -126,7 +143,8 @@ fn code(error: &RunError) -> Code {
         | RunError::NoEmbedding { .. }
         | RunError::Tokenizer { .. }
         | RunError::NoTokenizer(_)
-        | RunError::NoChatTemplate(_) => Code::Request,
+        | RunError::NoChatTemplate(_)
+        | RunError::ChatTemplate(_) => Code::Request,
         _ => Code::Bundle,
     }
 }
@@ -146,5 +164,23 @@ impl From<BundleError> for Problem {
 impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         Self::Run(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chat_that_cannot_be_rendered_is_a_refused_request() {
+        for error in [
+            RunError::ChatTemplate("invalid operation: roles must alternate".into()),
+            RunError::NoChatTemplate("my.bundle".into()),
+        ] {
+            let held = Problem::from(error).held();
+            assert_eq!(held.code, Code::Request);
+            let hint = held.hint.unwrap().into_string().unwrap();
+            assert!(hint.contains("messages_json") && !hint.contains("--"), "{hint}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -130,7 +131,11 @@ class Engine:
         tools: Sequence[Mapping[str, Any]] = (),
         template_variables: Mapping[str, Any] | None = None,
     ) -> list[int]:
-        """Returns the tokens of a chat, rendered by the model's own template."""
+        """Returns the tokens of a chat, rendered by the model's own template.
+
+        Raises:
+            RequestError: the model has no template, or it refuses the chat.
+        """
         variables = dict(template_variables or {})
         return self._native.encode_chat(
             _json("messages", [_plain(message) for message in messages]),
@@ -233,7 +238,7 @@ class Engine:
         if context is None:
             return self._native.score(self._tokens(text), 1, top)
         before = self._tokens(context)
-        after = self.encode(text, special=False) if isinstance(text, str) else list(text)
+        after = self.encode(text, special=False) if isinstance(text, str) else self._tokens(text)
         return self._native.score(before + after, len(before), top)
 
     def _prompts(self, prompt: Prompt | Prompts) -> tuple[list[list[int]], bool]:
@@ -247,7 +252,7 @@ class Engine:
             return self.encode(prompt)
         if isinstance(prompt, (bytes, Mapping)) or not hasattr(prompt, "__iter__"):
             raise TypeError(f"prompt: found {prompt!r:.80}, expected a str or a list of token ids")
-        return [int(token) for token in prompt]
+        return [_token(token) for token in prompt]
 
 
 def _is_one(prompt: Prompt | Prompts) -> bool:
@@ -257,6 +262,14 @@ def _is_one(prompt: Prompt | Prompts) -> bool:
     if not isinstance(prompt, Sequence) and not hasattr(prompt, "__array__"):
         raise TypeError(f"prompt: found {prompt!r:.80}, expected a str, token ids, or a list of those")
     return len(prompt) > 0 and not isinstance(prompt[0], (str, Sequence)) and not hasattr(prompt[0], "__len__")
+
+
+def _token(token: Any) -> int:
+    # int() would take 1.5 for 1, and "1" too.
+    try:
+        return operator.index(token)
+    except TypeError:
+        raise TypeError(f"prompt: found the token {token!r:.80}, expected integers") from None
 
 
 def _plain(message: Message) -> dict[str, Any]:

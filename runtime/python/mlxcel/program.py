@@ -15,6 +15,9 @@ from .errors import RequestError
 if TYPE_CHECKING:
     import numpy
 
+_Given = tuple[str, str, list[int], Any]
+"""A tensor as the native part takes it: its name, element type, shape and bytes."""
+
 
 @dataclass(frozen=True)
 class Argument:
@@ -127,7 +130,8 @@ class Program:
 
         Args:
             bind: arguments that stay on the device for all calls.
-            state: the first values of states. Each call takes what the call before returned.
+            state: the first values of states. Each call takes what the call before returned, also one with inputs of other
+                shapes.
         """
         if name is None:
             name = "main" if "main" in self.functions else self.functions[0]
@@ -160,6 +164,10 @@ class Function:
         self._bound = dict(bind)
         self._state = dict(state)
         self._prepared: dict[str, int] = {}
+        # The entry point that has the present states.
+        self._current: Signature | None = None
+        # Bound arguments that were set, of which the other entry points have an older value.
+        self._changed: set[str] = set()
         arguments = {a.name: a for s in signatures for a in s.arguments}
         for name in (*bind, *state):
             if name not in arguments:
@@ -174,12 +182,13 @@ class Function:
         Returns its result as a numpy array, or a tuple if it has several. States are not among them: `read` returns those.
 
         Raises:
-            RequestError: an argument is missing or has another type or shape. Nothing has run then.
+            RequestError: an argument is missing or has another type or shape, or a state has another shape than the call
+                before returned. Nothing has run then.
         """
         given = self._named(arguments, named)
         arrays = {name: _array(name, value) for name, value in given.items()}
         signature = self._choose(arrays)
-        number = self._number(signature)
+        number = self._enter(signature)
         names = [r.name for r in signature.results if not r.is_state]
         found = self._native.call(number, [_given(*one) for one in arrays.items()], True, names)
         results = tuple(_result(*one) for one in found)
@@ -187,13 +196,18 @@ class Function:
 
     def read(self, name: str) -> numpy.ndarray:
         """Copies a state, or a result of the last call, from the device."""
-        number = self._number(self.signatures[0])
+        number = self._enter(self._current or self.signatures[0])
         return _result(*self._native.call(number, [], False, [name])[0])
 
     def set(self, name: str, value: Any) -> None:
         """Copies an argument for all calls from now on, or a state's present value, to the device."""
-        number = self._number(self.signatures[0])
-        self._native.call(number, [_given(name, _array(name, value))], False, [])
+        array = _array(name, value)
+        number = self._enter(self._current or self.signatures[0])
+        self._native.call(number, [_given(name, array)], False, [])
+        if name in self._bound and len(self.signatures) > 1:
+            # A copy, because the caller may write to the array before another entry point takes it.
+            self._bound[name] = array.copy()
+            self._changed.add(name)
 
     def _named(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         names = [
@@ -212,22 +226,52 @@ class Function:
         return given
 
     def _choose(self, arrays: Mapping[str, numpy.ndarray]) -> Signature:
-        """Returns the entry point for these shapes; the first one, if none fits, for its message."""
+        """Returns the entry point for these shapes; if none fits, the last one that was called, for its message."""
         for signature in self.signatures:
             types = {a.name: (a.dtype, a.shape) for a in signature.arguments}
             if all(types[name] == (str(array.dtype), array.shape) for name, array in arrays.items()):
                 return signature
-        return self.signatures[0]
+        return self._current or self.signatures[0]
 
-    def _number(self, signature: Signature) -> int:
+    def _enter(self, signature: Signature) -> int:
+        """Gives an entry point the present states. Returns the number by which the native part knows its calls."""
+        before = self._current
+        if before is signature:
+            return self._prepared[signature.entry]
+        values = _all_given(self._state) if before is None else self._present(before, signature)
         number = self._prepared.get(signature.entry)
         if number is None:
             number = self._native.prepare(signature.entry)
             weakref.finalize(self, self._native.forget, number).atexit = False
-            first = [_given(name, _array(name, value)) for name, value in (self._bound | self._state).items()]
-            self._native.call(number, first, False, [])
-            self._prepared[signature.entry] = number
+            values += _all_given(self._bound)
+        else:
+            values += _all_given({name: self._bound[name] for name in self._changed})
+        if values:
+            self._native.call(number, values, False, [])
+        self._prepared[signature.entry] = number
+        self._current = signature
         return number
+
+    def _present(self, before: Signature, signature: Signature) -> list[_Given]:
+        """Reads the states that one entry point has, for another one."""
+        types = {a.name: a for a in before.arguments if a.is_state}
+        states = [a for a in signature.arguments if a.is_state]
+        for state in states:
+            present = types.get(state.name, state)
+            if (present.dtype, present.shape) != (state.dtype, state.shape):
+                found = f"{_shown(present)} of {before.entry}"
+                expected = f"{_shown(state)} of {signature.entry}"
+                raise RequestError(
+                    f'state "{state.name}": found {found}, expected {expected}',
+                    found=found,
+                    expected=expected,
+                    hint="prepare the function once for each shape, with states of its own",
+                )
+        if not states:
+            return []
+        names = [state.name for state in states]
+        read = self._native.call(self._prepared[before.entry], [], False, names)
+        return [(name, dtype, shape, data) for name, ((dtype, shape), data) in zip(names, read)]
 
 
 def _shown(what: Argument | Result) -> str:
@@ -239,7 +283,7 @@ def _refused(found: str, expected: str) -> RequestError:
 
 
 def _array(name: str, value: Any) -> numpy.ndarray:
-    """Returns a value as an array of numpy, in the order of C."""
+    """Returns a value as an array of numpy, in the order of C and with bytes as this machine orders them."""
     import numpy
 
     if not isinstance(value, numpy.ndarray):
@@ -252,6 +296,9 @@ def _array(name: str, value: Any) -> numpy.ndarray:
     if value.dtype.kind not in "biufc" and not _is_small_float(value.dtype.name):
         found = str(value.dtype)
         raise RequestError(f'argument "{name}": found {found}, expected numbers', found=found, expected="numbers")
+    if not value.dtype.isnative:
+        # Only its bytes are passed on, and not their order.
+        value = value.astype(value.dtype.newbyteorder("="))
     return numpy.ascontiguousarray(value).reshape(value.shape)
 
 
@@ -273,10 +320,14 @@ def _of_torch(value: Any) -> numpy.ndarray:
     return array
 
 
-def _given(name: str, array: numpy.ndarray) -> tuple[str, str, list[int], Any]:
+def _given(name: str, array: numpy.ndarray) -> _Given:
     import numpy
 
     return name, array.dtype.name, list(array.shape), array.reshape(-1).view(numpy.uint8)
+
+
+def _all_given(values: Mapping[str, Any]) -> list[_Given]:
+    return [_given(name, _array(name, value)) for name, value in values.items()]
 
 
 def _result(kind: tuple[str, list[int]], data: bytearray) -> numpy.ndarray:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Iterator
 
 from ._native import Answer, NativeStream, Notifier, Piece
+from .errors import RequestError
 
 
 class Stream(Iterator[Piece], AsyncIterator[Piece]):
-    """The pieces of an answer, for `for` and for `async for`.
+    """The pieces of an answer, for `for` and for `async for`. One task reads it at a time.
 
     Leaving the loop does not end the request: `cancel` does, and so do dropping the stream and cancelling a task that waits
     for a piece.
@@ -25,6 +27,8 @@ class Stream(Iterator[Piece], AsyncIterator[Piece]):
         self._error: Exception | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: asyncio.Future[Piece] | None = None
+        # It has no reference to the stream, so that dropping the stream frees it at once.
+        self._on_wait_end = functools.partial(_end_if_cancelled, native)
 
     def __iter__(self) -> Stream:
         return self
@@ -41,6 +45,14 @@ class Stream(Iterator[Piece], AsyncIterator[Piece]):
         return self
 
     def __anext__(self) -> Awaitable[Piece]:
+        if self._waiting is not None and not self._waiting.done():
+            found, expected = "a second read while another one waits", "one read at a time"
+            raise RequestError(
+                f"stream: found {found}, expected {expected}",
+                found=found,
+                expected=expected,
+                hint="read the stream in one task, which passes the pieces on",
+            )
         # A future, and no coroutine: that costs half as much for each token.
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
@@ -48,13 +60,12 @@ class Stream(Iterator[Piece], AsyncIterator[Piece]):
             self._read()
         future: asyncio.Future[Piece] = self._loop.create_future()
         self._waiting = future
+        future.add_done_callback(self._on_wait_end)
         self._answer_waiting()
         return future
 
     def _on_news(self) -> None:
         """Reads what has come, in the event loop."""
-        if self._waiting is not None and self._waiting.cancelled():
-            self.cancel()
         self._read()
         self._answer_waiting()
 
@@ -67,18 +78,18 @@ class Stream(Iterator[Piece], AsyncIterator[Piece]):
 
     def _answer_waiting(self) -> None:
         future = self._waiting
-        if future is None or future.done():
+        if future is None or future.done() or not (self._pieces or self._has_ended):
             return
+        self._waiting = None
+        # It cannot be cancelled any more, and the loop has one call less for each token.
+        future.remove_done_callback(self._on_wait_end)
         if self._pieces:
             future.set_result(self._pieces.popleft())
         elif self._error is not None:
             future.set_exception(self._error)
             self._error = None
-        elif self._has_ended:
-            future.set_exception(StopAsyncIteration())
         else:
-            return
-        self._waiting = None
+            future.set_exception(StopAsyncIteration())
 
     async def _finish(self) -> Answer:
         """Waits for the end, without waking for every token."""
@@ -104,6 +115,12 @@ class Stream(Iterator[Piece], AsyncIterator[Piece]):
     def answer(self) -> Answer | None:
         """The whole answer; None before its end."""
         return self._native.answer()
+
+
+def _end_if_cancelled(native: NativeStream, wait: asyncio.Future[Piece]) -> None:
+    """Ends the request of a wait that was cancelled, also before its first token."""
+    if wait.cancelled():
+        native.cancel()
 
 
 class _End:

@@ -13,7 +13,7 @@ use mlxcel_artifacts::{
 };
 use pyo3::prelude::*;
 
-use crate::{error, load, wait};
+use crate::{error, fork::check_process, load, wait};
 
 /// A verdict: the target, whether it runs, the device, and reasons.
 type Judgment = (String, &'static str, String, Vec<String>);
@@ -80,6 +80,7 @@ fn judge(py: Python<'_>, manifest: &Manifest, driver: Option<&str>) -> PyResult<
 
 /// Opens the store, which has to be there.
 fn need_store(path: Option<&Path>) -> PyResult<Store> {
+    check_process()?;
     Store::from_env(path).map_err(error::of_bundle)
 }
 
@@ -176,6 +177,7 @@ impl NativeBundle {
 
     /// Pushes the bundle to a registry. Returns the digest that the reference has then.
     fn push(&self, py: Python<'_>, reference: &str, plain_http: bool) -> PyResult<String> {
+        check_process()?;
         transfer(py, reference, plain_http, |registry| registry.push(&self.bundle, &mut |_| ()))
     }
 
@@ -204,6 +206,8 @@ impl NativeBundle {
 
     /// Copies the bundle to a folder, or into the store under a name.
     fn copy(&self, py: Python<'_>, folder: Option<PathBuf>, named: Option<&str>) -> PyResult<Self> {
+        // Copies into a folder verify files too, and open no store.
+        check_process()?;
         let named = named.map(name).transpose()?;
         let store = match &named {
             Some(_) => Some(need_store(self.store.as_deref())?),

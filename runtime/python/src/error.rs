@@ -29,6 +29,7 @@ fn hint(error: &Error) -> Option<&'static str> {
         Error::OnlyEmbedding { .. } => Some("use embed"),
         Error::NoEmbedding { .. } => Some("use generate"),
         Error::NoChatTemplate(_) => Some("use generate"),
+        Error::ChatTemplate(_) => Some("give messages as the template takes them, or use generate"),
         Error::NoTokenizer(_) => Some("give token ids, or weights= a folder with a tokenizer.json"),
         Error::NoTokens => Some("give a text, or at least one token id"),
         Error::NoTargetFor { .. } | Error::Device { .. } => Some("leave out device=, or name another one"),
@@ -83,7 +84,8 @@ fn class(error: &Error) -> &'static str {
         | Error::OnlyEmbedding { .. }
         | Error::NoEmbedding { .. }
         | Error::Tokenizer { .. }
-        | Error::NoChatTemplate(_) => "RequestError",
+        | Error::NoChatTemplate(_)
+        | Error::ChatTemplate(_) => "RequestError",
         _ => "BundleError",
     }
 }

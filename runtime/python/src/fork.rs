@@ -9,7 +9,7 @@ use crate::error;
 /// The process that opened the first bundle, and started the threads that verify files.
 static PROCESS: OnceLock<u32> = OnceLock::new();
 
-/// Checks that this process can open bundles: it is not forked from one that did.
+/// Checks that this process can open and move bundles: it is not forked from one that did.
 ///
 /// # Errors
 /// It is. The threads that verify files exist in the parent alone.

@@ -34,7 +34,7 @@ impl Device {
 
 /// Opens the store at `path`, or that of the environment. `None` without a home folder.
 ///
-/// Everything that opens bundles does so first.
+/// What opens a bundle does so first, or checks the process itself.
 pub(crate) fn open_store(path: Option<&Path>) -> PyResult<Option<Store>> {
     check_process()?;
     match Store::from_env(path) {

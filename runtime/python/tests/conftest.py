@@ -39,3 +39,9 @@ def encoder() -> mlxcel.Engine:
 def adam() -> str:
     """A step of training, with state."""
     return bundle("adam")
+
+
+@pytest.fixture(scope="session")
+def sums() -> str:
+    """A sum with state, of four and of seven numbers."""
+    return bundle("sums")

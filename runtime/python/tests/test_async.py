@@ -56,6 +56,44 @@ def test_a_cancelled_task_ends_its_request(engine):
     assert answer.finish_reason == "cancelled" or len(answer.tokens) == 450
 
 
+def running_and_queued(engine):
+    """Returns two streams, of which the second one waits for the first: each needs most of the cache."""
+    options = {"max_tokens": engine.context - 64, "ignore_eos": True}
+    return [engine.stream(PROMPT, **options) for _ in range(2)]
+
+
+def test_a_cancelled_wait_ends_a_request_that_is_queued(demo):
+    async def ask():
+        with mlxcel.Engine(demo) as engine:
+            running, queued = running_and_queued(engine)
+            queued.__anext__().cancel()
+            pieces = [piece async for piece in queued]
+            running.cancel()
+            return pieces, queued.answer
+
+    pieces, answer = asyncio.run(ask())
+    assert (pieces, answer.finish_reason, answer.tokens) == ([], "cancelled", [])
+
+
+def test_one_read_of_a_stream_at_a_time(demo):
+    async def ask():
+        with mlxcel.Engine(demo) as engine:
+            running, queued = running_and_queued(engine)
+            first = queued.__anext__()
+            with pytest.raises(mlxcel.RequestError) as error:
+                queued.__anext__()
+            assert error.value.found == "a second read while another one waits"
+            assert error.value.expected == "one read at a time" and error.value.hint
+            # The first one has its piece nonetheless, and the next read the next one.
+            running.cancel()
+            pieces = [await first, await anext(queued)]
+            queued.cancel()
+            return [piece.token for piece in pieces], engine.generate(PROMPT, max_tokens=2).tokens
+
+    found, expected = asyncio.run(ask())
+    assert found == expected
+
+
 def test_a_failure_reaches_the_loop(demo):
     async def ask():
         engine = mlxcel.Engine(demo, queue=8)

@@ -37,6 +37,11 @@ def test_tokens_are_a_prompt(engine):
     assert engine.generate(tokens, max_tokens=4).tokens == engine.generate(PROMPT, max_tokens=4).tokens
     both = engine.generate([tokens, PROMPT], max_tokens=4)
     assert both[0].tokens == both[1].tokens
+    numpy = pytest.importorskip("numpy")
+    for kind in ("int64", "uint32"):
+        array = numpy.array(tokens, kind)
+        assert engine.generate(array, max_tokens=4).tokens == both[0].tokens
+        assert engine.generate([array, list(array)], max_tokens=4)[1].tokens == both[0].tokens
 
 
 def test_a_stream_has_the_same_text(engine):

@@ -1,5 +1,7 @@
 """Programs on numpy arrays."""
 
+from dataclasses import replace
+
 import numpy
 import pytest
 
@@ -75,6 +77,21 @@ def test_arrays_that_lie_otherwise(program):
     assert numpy.from_dlpack(read).tolist() == state["p['w']"].tolist()
 
 
+def test_arrays_of_the_other_order_of_bytes(program):
+    def swapped(arrays):
+        return {name: array.astype(array.dtype.newbyteorder()) for name, array in arrays.items()}
+
+    state, inputs = given(program)
+    state["count"] = numpy.full((), 7, numpy.float32)
+    expected = program.function(state=state)(**inputs)
+    step = program.function(state=swapped(state))
+    assert float(step.read("count")) == 7
+    assert step(**swapped(inputs)) == expected
+    step.set("count", numpy.array(5, numpy.dtype(numpy.float32).newbyteorder()))
+    assert float(step.read("count")) == 5
+    assert program.function(state=state, bind=swapped(inputs))() == expected
+
+
 def test_what_is_refused(program):
     state, inputs = given(program)
     x, y = inputs["x"], inputs["y"]
@@ -104,6 +121,48 @@ def test_functions_are_independent(program):
     first, second = (program.function(state=state, bind=inputs) for _ in range(2))
     first(), first(), second()
     assert (float(first.read("count")), float(second.read("count"))) == (2, 1)
+
+
+FOUR, SEVEN = (numpy.ones(count, numpy.float32) for count in (4, 7))
+
+
+def test_calls_of_other_shapes_go_on_with_the_state(sums):
+    with mlxcel.Program(sums) as program:
+        add = program.function(bind={"factor": numpy.float32(2)}, state={"total": numpy.float32(1)})
+        assert [float(add(x)) for x in (FOUR, SEVEN, FOUR, SEVEN)] == [8, 14, 8, 14]
+        # The state and the result are those of the last call.
+        assert (float(add.read("total")), float(add.read("sum"))) == (45, 14)
+        add.set("total", numpy.float32(100))
+        factor = numpy.array(3, numpy.float32)
+        add.set("factor", factor)
+        factor[()] = 0
+        assert [float(add(x)) for x in (FOUR, SEVEN)] == [12, 21]
+        assert float(add.read("next")) == 133
+        # A refused call changes nothing.
+        with pytest.raises(mlxcel.RequestError) as error:
+            add(numpy.ones(5, numpy.float32))
+        assert (error.value.found, error.value.expected) == ("f32[5]", "f32[7]")
+        assert float(add.read("total")) == 133
+        # What is set before the first call is the first state, whatever the shape of that.
+        add = program.function(bind={"factor": numpy.float32(1)})
+        add.set("total", numpy.float32(10))
+        assert float(add(SEVEN)) == 7 and float(add.read("total")) == 17
+
+
+def test_a_state_of_another_shape_is_refused(sums):
+    with mlxcel.Program(sums) as program:
+        four, seven = program.signatures
+        longer = tuple(replace(a, shape=(7,)) if a.is_state else a for a in seven.arguments)
+        signatures = (four, replace(seven, arguments=longer))
+        bind, state = {"factor": numpy.float32(1)}, {"total": numpy.float32(0)}
+        add = mlxcel.Function(program._native, signatures, bind, state)
+        add(FOUR)
+        with pytest.raises(mlxcel.RequestError, match='state "total": found') as error:
+            add(SEVEN)
+        assert error.value.found == f"float32[] of {four.entry}"
+        assert error.value.expected == f"float32[7] of {seven.entry}"
+        assert error.value.hint
+        assert float(add(FOUR)) == 4 and float(add.read("total")) == 8
 
 
 def test_a_closed_program(adam):

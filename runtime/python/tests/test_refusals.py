@@ -39,6 +39,19 @@ def test_prompts_of_another_type(engine, prompt):
         engine.generate(prompt, max_tokens=1)
 
 
+@pytest.mark.parametrize(("prompt", "found"), [([1, 2.0], "2.0"), ([1, "2"], "'2'"), ([1, None], "None")])
+def test_tokens_that_are_no_integers(engine, prompt, found):
+    for use in (
+        lambda: engine.generate(prompt, max_tokens=1),
+        lambda: engine.stream(prompt, max_tokens=1),
+        lambda: engine.score(prompt),
+        lambda: engine.score(prompt, context=[1]),
+    ):
+        with pytest.raises(TypeError) as error:
+            use()
+        assert str(error.value) == f"prompt: found the token {found}, expected integers"
+
+
 def test_tokens_out_of_range(engine):
     with pytest.raises(mlxcel.RequestError, match="expected 0 to") as error:
         engine.generate([1, 99_999_999])
@@ -60,6 +73,12 @@ def test_one_bad_prompt_of_many_ends_none_half_done(engine):
 def test_chats_of_another_form(engine, messages):
     with pytest.raises((mlxcel.RequestError, TypeError)):
         engine.chat(messages)
+
+
+def test_a_chat_that_the_template_refuses(engine):
+    with pytest.raises(mlxcel.RequestError, match="the chat template failed: ") as error:
+        engine.chat([{"role": "assistant", "content": "Hello", "tool_calls": "none"}])
+    assert error.value.hint == "give messages as the template takes them, or use generate"
 
 
 @pytest.mark.parametrize(
@@ -179,6 +198,33 @@ def test_a_child_of_a_process_that_opened_a_bundle(demo, run):
         print(os.waitpid(child, 0)[1])
     """
     process = run(code, demo)
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out.strip()) == (0, "0"), errors
+
+
+def test_a_child_of_a_process_that_opened_a_bundle_moves_none(demo, run, tmp_path):
+    code = """
+        import os, sys, mlxcel
+        demo, folder = sys.argv[1:]
+        bundle = mlxcel.Bundle(demo, store=folder)
+        child = os.fork()
+        if child == 0:
+            for use in (
+                lambda: bundle.copy(folder=folder + "/copy"),
+                lambda: bundle.copy(name="copy"),
+                lambda: bundle.push("127.0.0.1:9/demo:1"),
+                lambda: mlxcel.Bundle.pull("127.0.0.1:9/demo:1", store=folder),
+            ):
+                try:
+                    use()
+                except mlxcel.ForkError as error:
+                    assert "spawn" in error.hint
+                else:
+                    os._exit(3)
+            os._exit(0)
+        print(os.waitpid(child, 0)[1])
+    """
+    process = run(code, demo, os.fspath(tmp_path))
     out, errors = process.communicate(timeout=60)
     assert (process.returncode, out.strip()) == (0, "0"), errors
 

@@ -181,6 +181,17 @@ def test_a_row_that_is_refused(nodes, demo):
         mlxcel.ray.predict(ray.data.from_items(rows[:1]), demo, column="question").take_all()
 
 
+def test_a_chat_that_the_template_refuses(nodes, demo):
+    # With the same fields, so that both have the same type in the data set.
+    rows = [{"messages": [{"role": "user", "content": "And", "tool_calls": calls}]} for calls in ("", "none")]
+    found = mlxcel.ray.predict(
+        ray.data.from_items(rows), demo, column="messages", chat=True, options=OPTIONS, errors="column"
+    ).take_all()
+    found.sort(key=lambda row: row["error"] or "")
+    assert found[0]["text"] and found[0]["error"] is None
+    assert found[1]["text"] is None and "the chat template failed: " in found[1]["error"]
+
+
 def test_a_bundle_that_nobody_has(nodes):
     with pytest.raises(mlxcel.BundleError, match="missing is not a bundle"):
         mlxcel.ray.predict(ray.data.range(1), "missing")
