@@ -238,7 +238,7 @@ mod tests {
         let prompts =
             FIXTURES.map(|fixture| count(models.join("oracle/fixtures").join(fixture)).lines().count());
         // Llama's fixtures, then other families'.
-        assert_eq!(prompts, [7, 7, 7, 7, 7, 7, 7, 7, 6, 6, 6, 6, 6, 6, 6]);
+        assert_eq!(prompts, [7, 7, 7, 7, 7, 7, 7, 6, 6, 6, 6, 6, 6, 6, 6]);
     }
 
     /// Runs the script with an `mlxcel-run` that is the shell script `answer` and an `mlxcel-bench` that is `bench`. Returns success
