@@ -91,13 +91,7 @@ pub fn check_targets<'m>(manifest: &'m Manifest, machine: &Machine) -> Vec<Compa
         if found.len() == before {
             let reason =
                 target.driver.objection().unwrap_or_else(|| format!("found no {} device", target.driver));
-            found.push(Compatibility::new(
-                (name, target),
-                Place::Cpu,
-                Verdict::Refuse,
-                "none".into(),
-                vec![reason],
-            ));
+            found.push(Compatibility::new((name, target), Verdict::Refuse, "none".into(), vec![reason]));
         }
     }
     found
@@ -153,7 +147,7 @@ fn check_target<'m>(
     objections.extend(memory.objection());
     let device = place.to_string();
     if !objections.is_empty() {
-        return Compatibility::new((name, target), place, Verdict::Refuse, device, objections);
+        return Compatibility::new((name, target), Verdict::Refuse, device, objections);
     }
     let mut notes = memory.notes();
     let packs = needs_packing(target);
@@ -164,7 +158,13 @@ fn check_target<'m>(
         notes.push(format!("known only from the installed drivers: {}", drivers.join(", ")));
     }
     let verdict = if packs { Verdict::RunWithPacking } else { Verdict::Run };
-    Compatibility::new((name, target), place, verdict, device, notes)
+    let mut found = Compatibility::new((name, target), verdict, device, notes);
+    if matches!(place, Place::Gpu(Gpu { compute_capability: None, .. })) {
+        // What needs the least runs most likely.
+        let Version(major, minor) = found.rank.1;
+        found.rank.1 = Version(u32::MAX - major, u32::MAX - minor);
+    }
+    found
 }
 
 /// Returns whether the target's weights have to be packed at every start.
@@ -285,14 +285,11 @@ fn call_bytes(entry: &Entry) -> u64 {
 impl<'m> Compatibility<'m> {
     fn new(
         (target, artifact): (&'m str, &'m TargetArtifact),
-        place: Place<'_>,
         verdict: Verdict,
         device: String,
         reasons: Vec<String>,
     ) -> Self {
         let gpu = artifact.gpu.map_or(Version(0, 0), |needs| needs.compute_capability);
-        let is_unknown = matches!(place, Place::Gpu(Gpu { compute_capability: None, .. }));
-        let gpu = if is_unknown { Version(u32::MAX - gpu.0, u32::MAX - gpu.1) } else { gpu };
         Self { target, verdict, device, reasons, artifact, rank: (artifact.cpu_features.len(), gpu) }
     }
 

@@ -10,16 +10,8 @@ use mlxcel_models::{GgufModel, GgufTensorInfo};
 
 use crate::{
     error::Error,
-    model::tensor_file::{SMALL_BYTES, TensorFile},
+    model::tensor_file::{GGUF_EXTENSION, SMALL_BYTES, TensorFile},
 };
-
-/// The ending of file names.
-pub(crate) const GGUF_EXTENSION: &str = "gguf";
-
-/// Returns whether a path names a GGUF file.
-pub(crate) fn is_gguf(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end.eq_ignore_ascii_case(GGUF_EXTENSION))
-}
 
 /// Keys of a file that is split: the number of a part from 0 on, of parts, and of all tensors.
 const PART: &str = "split.no";
@@ -135,16 +127,13 @@ fn numbers(paths: &[PathBuf]) -> Result<BTreeMap<String, Vec<f32>>, Error> {
     let mut numbers = BTreeMap::new();
     for path in paths {
         let mut file = TensorFile::open(path)?;
-        let small = file.small_tensors(&wanted)?;
-        if let Some(name) =
-            wanted.iter().find(|name| file.dtype(name).is_some() && !small.contains_key(*name))
-        {
-            return Err(damaged(
-                path,
-                format!("tensor `{name}` is larger, expected at most {SMALL_BYTES} bytes"),
-            ));
+        for name in &wanted {
+            if let Some(bytes) = file.bytes(name).filter(|&bytes| bytes > SMALL_BYTES) {
+                let problem = format!("tensor `{name}` has {bytes} bytes, expected at most {SMALL_BYTES}");
+                return Err(damaged(path, problem));
+            }
         }
-        for (name, bytes) in small {
+        for (name, bytes) in file.small_tensors(&wanted)? {
             let (words, rest) = bytes.as_chunks();
             if file.dtype(&name) != Some(safetensors::Dtype::F32) || !rest.is_empty() {
                 return Err(damaged(path, format!("tensor `{name}` is of another type, expected F32")));

@@ -15,8 +15,9 @@ use crate::{
     hub::{error::HubError, fetch::fetch, name::HubName, settings::HubSettings, snapshot::Snapshot},
     model::{
         files::{CONFIG_LIMIT_BYTES, SmallFile, find_small_files, read_text},
-        gguf::{GgufParts, is_gguf},
+        gguf::GgufParts,
         sentence::{self, EncoderSettings},
+        tensor_file::is_gguf,
     },
 };
 

@@ -16,6 +16,14 @@ use safetensors::Dtype;
 
 use crate::error::Error;
 
+/// The ending of names of GGUF files.
+pub(super) const GGUF_EXTENSION: &str = "gguf";
+
+/// Returns whether a path names a GGUF file.
+pub(crate) fn is_gguf(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end.eq_ignore_ascii_case(GGUF_EXTENSION))
+}
+
 /// The most bytes of a tensor whose contents are read while a model is described.
 pub(super) const SMALL_BYTES: u64 = 1 << 20;
 
@@ -62,7 +70,7 @@ impl TensorFile {
                 "it is a pointer of Git LFS, which `git lfs pull` replaces, expected tensors".into(),
             ));
         }
-        if path.extension().is_some_and(|extension| extension == "gguf") {
+        if is_gguf(path) {
             let found = length[..4].escape_ascii().to_string();
             return Err(damaged(format!("it begins with {found:?}, expected \"GGUF\"")));
         }
@@ -114,6 +122,11 @@ impl TensorFile {
     /// Returns the element type of a tensor.
     pub(crate) fn dtype(&self, name: &str) -> Option<Dtype> {
         self.tensors.get(name).map(|tensor| tensor.dtype)
+    }
+
+    /// Returns how many bytes a tensor has.
+    pub(crate) fn bytes(&self, name: &str) -> Option<u64> {
+        self.tensors.get(name).map(|FileTensor { range: Range { start, end }, .. }| end - start)
     }
 
     /// Returns the digest of each tensor's bytes, by name.

@@ -28,14 +28,21 @@ pub(super) const CONTROL: u64 = 3;
 /// SentencePiece's ids, which llama.cpp takes where a file has no key.
 const OF_SENTENCE_PIECE: [(&str, u32); 3] = [("unknown", 0), ("bos", 1), ("eos", 2)];
 
+/// The key of the tokens, by id.
+pub(super) const TOKENS: &str = "tokenizer.ggml.tokens";
+
+/// Returns whether the tokenizer is SentencePiece's.
+pub(super) fn is_sentence_piece(keys: &Keys<'_>) -> bool {
+    keys.json.value("tokenizer.ggml.model").and_then(Value::as_str) == Some("llama")
+}
+
 /// Returns the id at a key of the tokenizer.
 pub(super) fn id(keys: &Keys<'_>, name: &str) -> Result<Option<u32>, Error> {
     let json = &keys.json;
     let key = format!("tokenizer.ggml.{name}_token_id");
-    let count = json.value("tokenizer.ggml.tokens").and_then(Value::as_array).map(Vec::len);
+    let count = json.value(TOKENS).and_then(Value::as_array).map(Vec::len);
     let is_one = |id: &u32| count.is_none_or(|count| (*id as usize) < count);
-    let is_piece = json.value("tokenizer.ggml.model").and_then(Value::as_str) == Some("llama");
-    let default = OF_SENTENCE_PIECE.iter().find(|(known, _)| is_piece && *known == name);
+    let default = OF_SENTENCE_PIECE.iter().find(|(known, _)| *known == name && is_sentence_piece(keys));
     let default = default.map(|(_, id)| *id).filter(is_one);
     match json.token(&key, default)? {
         // Nothing pads, and converters write numbers that are no ids.
@@ -54,7 +61,7 @@ pub(super) fn add_ids(keys: &Keys<'_>, config: &mut Map<String, Value>) -> Resul
         ends.extend(id(keys, name)?);
     }
     let list = |key| keys.json.value(key).and_then(Value::as_array);
-    let (tokens, types) = (list("tokenizer.ggml.tokens"), list("tokenizer.ggml.token_type"));
+    let (tokens, types) = (list(TOKENS), list("tokenizer.ggml.token_type"));
     let both = tokens.into_iter().flatten().zip(types.into_iter().flatten());
     for (index, (token, ty)) in both.enumerate() {
         let is_end = token.as_str().is_some_and(|text| ENDS.contains(&text));

@@ -12,12 +12,9 @@ use serde_json::{Map, Value, json};
 use self::parts::{NORMAL, Refused, Token};
 use super::{
     keys::{Keys, object},
-    special::id,
+    special::{TOKENS, id, is_sentence_piece},
 };
 use crate::error::{Error, displayed};
-
-/// The key of the tokens, by id.
-const TOKENS: &str = "tokenizer.ggml.tokens";
 
 /// Small files of a checkpoint, by name, with warnings for the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,7 +83,7 @@ const KNOWN: [&str; 9] = [
 /// Returns why a tokenizer is left out: a key that may change what it computes.
 fn unknown_key(keys: &Keys<'_>) -> Option<Refused> {
     // Only SentencePiece's tokenizers have a space before the first word.
-    let is_piece = keys.json.value("tokenizer.ggml.model").and_then(Value::as_str) == Some("llama");
+    let is_piece = is_sentence_piece(keys);
     let is_off = |value: &Value| value.as_bool() == Some(false);
     let is_known = |key: &str, value: &Value| match key {
         "tokenizer.ggml.add_space_prefix" => is_piece || is_off(value),
