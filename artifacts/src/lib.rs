@@ -64,7 +64,7 @@ pub use machine::{
     },
     cpu::{UnknownCpuFeature, cpu_features},
     hardware::{Gpu, Machine},
-    nvidia_gpus,
+    nvidia_free_bytes,
     place::{DeviceClass, Place},
 };
 #[cfg(any(test, feature = "sample"))]

@@ -72,6 +72,18 @@ fn steps_of_a_program_for_gpus_are_jaxs() {
     assert_eq!(text.lines().filter(|line| line.starts_with("ok    ")).count(), 8, "{text}");
 }
 
+/// NVML knows nothing of this GPU, so it is CUDA that tells what it can do.
+#[test]
+fn code_for_another_gpu_is_refused() {
+    let built = built(&exported("adam.jax"), |request| request.targets = vec!["cuda-sm_120".into()]).unwrap();
+    let mut command = on_emulator(program("mlxcel-run"));
+    command.arg(built.bundle.path()).args(["--device", "cuda"]);
+    let Output { status, stderr, .. } = command.output().unwrap();
+    let text = String::from_utf8_lossy(&stderr);
+    let reason = "cuda-sm_120: compute capability is 9.0, expected 12.0 or higher";
+    assert!(!status.success() && text.contains(reason), "{text}");
+}
+
 #[test]
 fn a_block_of_pytorch_for_gpus_is_pytorchs() {
     let names = std::fs::read_to_string(exported("torch_block.txt")).unwrap();

@@ -3,11 +3,16 @@
 #include "kernel_times.h"
 #include "replay.h"
 
+// How often an invocation is noted in vain before a call counts as one that cannot be replayed.
+#define MLXCEL_NOTE_FAILURES 4
+
 // What is kept of a call that launches the same kernels at every invocation.
 typedef struct replayed_t {
   bool allowed;
   // The first invocation prepares what later ones find.
-  size_t invocations;
+  bool prepared;
+  // How often an invocation was noted in vain: what other threads do meanwhile spoils the notes.
+  size_t failures;
   // NULL before the kernels are known, and if they cannot be.
   shim_replay_t* kernels;
   // The results, which kernels write in place.
@@ -122,7 +127,6 @@ size_t shim_call_input_size(const shim_call_t* call, size_t input) {
 
 // Forgets the kernels of a call, if they are known: the next invocation notes them anew.
 static void shim_call_forget(shim_call_t* call) {
-  if (call->replayed.kernels) call->replayed.invocations = 1;
   shim_replay_free(call->replayed.kernels);
   call->replayed.kernels = NULL;
   iree_vm_list_release(call->replayed.outputs);
@@ -172,14 +176,16 @@ static iree_status_t shim_call_run(shim_call_t* call) {
     IREE_RETURN_IF_ERROR(shim_replay_run(replayed->kernels));
     return shim_list_copy(replayed->outputs, call->outputs);
   }
-  const bool notes = replayed->allowed && !call->owner->recording && replayed->invocations == 1 && shim_replay_begin();
+  const bool can_note = replayed->allowed && replayed->prepared && replayed->failures < MLXCEL_NOTE_FAILURES;
+  const bool notes = can_note && !call->owner->recording && shim_replay_begin();
   const bool times = shim_kernel_times_begin(call->owner->recording);
   iree_status_t status = iree_vm_invoke(call->context, call->function, IREE_VM_INVOCATION_FLAG_NONE, /*policy=*/NULL,
                                         call->inputs, call->outputs, shim_allocator());
   if (times) shim_kernel_times_end(call->owner->recording);
-  if (replayed->invocations < 2) ++replayed->invocations;
+  replayed->prepared = true;
   if (!notes) return status;
   replayed->kernels = shim_replay_end();
+  if (!replayed->kernels) ++replayed->failures;
   if (replayed->kernels && iree_status_is_ok(status)) {
     status = iree_vm_list_create(iree_vm_make_undefined_type_def(), 4, shim_allocator(), &replayed->outputs);
     if (iree_status_is_ok(status)) status = shim_list_copy(call->outputs, replayed->outputs);

@@ -22,6 +22,9 @@ static void driver_load(void) {
     const char* name;
     void** function;
   } functions[] = {
+      {"cuDriverGetVersion", (void**)&driver.driver_version},
+      {"cuDeviceGetAttribute", (void**)&driver.device_attribute},
+      {"cuDeviceTotalMem", (void**)&driver.device_memory},
       {"cuCtxGetCurrent", (void**)&driver.get_current},
       {"cuCtxSetCurrent", (void**)&driver.set_current},
       {"cuGraphCreate", (void**)&driver.graph_create},

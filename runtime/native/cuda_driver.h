@@ -9,6 +9,9 @@
 #include "iree/base/api.h"
 
 typedef struct shim_cuda_driver_t {
+  CUresult (*driver_version)(int*);
+  CUresult (*device_attribute)(int*, CUdevice_attribute, CUdevice);
+  CUresult (*device_memory)(size_t*, CUdevice);
   CUresult (*get_current)(CUcontext*);
   CUresult (*set_current)(CUcontext);
   CUresult (*graph_create)(CUgraph*, unsigned int);

@@ -17,6 +17,9 @@
 #include "iree/modules/hal/module.h"
 #include "iree/task/api.h"
 #include "internal.h"
+#ifdef MLXCEL_CUDA
+#include "cuda_driver.h"
+#endif
 
 // The stack of a worker thread. IREE's default of 128 KiB overflows if the tiles of a dispatch lie on the stack, and
 // the process dies. Pages that are never used take no memory.
@@ -133,7 +136,27 @@ static iree_status_t shim_registry_driver_create(iree_string_view_t name, iree_h
   return status;
 }
 
-shim_error_t* shim_driver_list(shim_string_t name, void (*found)(void* user, shim_string_t name),
+#ifdef MLXCEL_CUDA
+// Adds what CUDA tells of a GPU. It knows parts of a GPU (MIG), and GPUs where NVML is missing: on Jetson, and in containers
+// that got nothing but `compute`.
+static void shim_cuda_describe(iree_hal_device_id_t id, shim_found_t* found) {
+  const shim_cuda_driver_t* driver = shim_cuda_driver();
+  // IREE's numbers are those of CUDA from 1 on.
+  const CUdevice device = (CUdevice)(id - 1);
+  int major = 0, minor = 0, version = 0;
+  size_t bytes = 0;
+  if (!driver) return;
+  if (driver->device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) == CUDA_SUCCESS &&
+      driver->device_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) == CUDA_SUCCESS) {
+    found->compute_capability[0] = major;
+    found->compute_capability[1] = minor;
+  }
+  if (driver->driver_version(&version) == CUDA_SUCCESS) found->cuda = version;
+  if (driver->device_memory(&bytes, device) == CUDA_SUCCESS) found->memory_bytes = bytes;
+}
+#endif
+
+shim_error_t* shim_driver_list(shim_string_t name, void (*found)(void* user, const shim_found_t* device),
                                    void* user) {
   iree_hal_driver_t* driver = NULL;
   iree_host_size_t count = 0;
@@ -143,7 +166,16 @@ shim_error_t* shim_driver_list(shim_string_t name, void (*found)(void* user, shi
     status = iree_hal_driver_query_available_devices(driver, shim_allocator(), &count, &infos);
   }
   for (iree_host_size_t i = 0; iree_status_is_ok(status) && i < count; ++i) {
-    found(user, (shim_string_t){infos[i].name.data, infos[i].name.size});
+    shim_found_t device = {
+        .name = {infos[i].name.data, infos[i].name.size},
+        .path = {infos[i].path.data, infos[i].path.size},
+    };
+#ifdef MLXCEL_CUDA
+    if (iree_string_view_equal(shim_string_view(name), IREE_SV("cuda"))) {
+      shim_cuda_describe(infos[i].device_id, &device);
+    }
+#endif
+    found(user, &device);
   }
   iree_allocator_free(shim_allocator(), infos);
   iree_hal_driver_release(driver);

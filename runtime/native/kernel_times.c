@@ -30,7 +30,7 @@ typedef struct times_t {
 static pthread_mutex_t times_mutex = PTHREAD_MUTEX_INITIALIZER;
 static times_t times;
 static const shim_cuda_driver_t* driver;
-// Events are kept for the next call in their context.
+// Events are kept for the next call in their context, until its recording ends.
 static mark_t* marks;
 static size_t capacity;
 static size_t event_count;
@@ -50,12 +50,24 @@ bool shim_kernel_times_begin(shim_recording_t* recording) {
   return is_free;
 }
 
+// Destroys the events that are kept, and leaves the thread the context that it had.
+static void destroy_events(void) {
+  CUcontext current = NULL;
+  if (!event_count || driver->get_current(&current) != CUDA_SUCCESS) return;
+  // A context that is gone took its events along.
+  if (driver->set_current(event_context) == CUDA_SUCCESS) {
+    for (size_t i = 0; i < event_count; ++i) driver->event_destroy(marks[i].event);
+  }
+  event_count = 0;
+  driver->set_current(current);
+}
+
 // Puts an event into the stream.
 static bool add_mark(CUfunction function, const uint32_t grid[3], CUstream stream) {
   if (times.count == 0) {
     times.stream = stream;
     if (driver->get_current(&times.context) != CUDA_SUCCESS) return false;
-    if (times.context != event_context) event_count = 0;
+    if (times.context != event_context) destroy_events();
     event_context = times.context;
   }
   if (times.stream != stream) return false;
@@ -142,6 +154,13 @@ void shim_kernel_times_end(shim_recording_t* recording) {
   pthread_mutex_unlock(&times_mutex);
 }
 
+void shim_kernel_times_release(void) {
+  pthread_mutex_lock(&times_mutex);
+  // Those that time another device's call are released with its own recording.
+  if (!times.active) destroy_events();
+  pthread_mutex_unlock(&times_mutex);
+}
+
 #else
 
 bool shim_kernel_times_can(iree_hal_device_t* device) {
@@ -155,5 +174,7 @@ bool shim_kernel_times_begin(shim_recording_t* recording) {
 }
 
 void shim_kernel_times_end(shim_recording_t* recording) { (void)recording; }
+
+void shim_kernel_times_release(void) {}
 
 #endif  // MLXCEL_CUDA

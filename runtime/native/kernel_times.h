@@ -19,6 +19,9 @@ bool shim_kernel_times_begin(shim_recording_t* recording);
 // Ends it, when the call has ended, and records the kernels. What could not be timed counts as lost.
 void shim_kernel_times_end(shim_recording_t* recording);
 
+// Destroys the events of earlier calls, whose device is about to be closed.
+void shim_kernel_times_release(void);
+
 #ifdef MLXCEL_CUDA
 #include "cuda.h"
 // Notes that a kernel is about to be launched.

@@ -170,6 +170,7 @@ shim_error_t* shim_recording_end(shim_device_t* device,
   shim_recording_pass_all(recording, found, user);
   shim_workers_record(device->workers, NULL, 0);
   device->recording = NULL;
+  if (recording->times_kernels) shim_kernel_times_release();
   iree_hal_profile_sink_release((iree_hal_profile_sink_t*)recording);
   return shim_error_from_status(status);
 }

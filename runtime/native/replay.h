@@ -2,8 +2,8 @@
 //
 // IREE hands a call to another thread, launches kernel after kernel, and wakes the caller at the end. That takes 0.3 ms of a
 // decode step besides the GPU's 1.1 ms (H100, Llama-3.2-1B). A call that is in place launches the same kernels with the same
-// parameters every time, so that its second invocation is noted and the later ones are a single launch. In it, kernels that
-// wait by themselves begin while those before them end, and load weights meanwhile.
+// parameters every time, so that its second invocation is noted, or a later one if that fails, and those after it are a single
+// launch. In it, kernels that wait by themselves begin while those before them end, and load weights meanwhile.
 
 #ifndef MLXCEL_REPLAY_H_
 #define MLXCEL_REPLAY_H_

@@ -154,8 +154,19 @@ int shim_request_amx(void);
 // until the worker has told that it is through, which it cannot.
 int shim_thread_set_batch(int is_batch);
 
-// Calls `found` with the name of every device of `driver`.
-shim_error_t* shim_driver_list(shim_string_t driver, void (*found)(void* user, shim_string_t name),
+// What a driver tells of a device without opening it. Numbers that it does not tell are 0.
+typedef struct shim_found_t {
+  shim_string_t name;
+  // What tells it from the others: of an NVIDIA GPU, the UUID as `nvidia-smi -L` prints it.
+  shim_string_t path;
+  // Of NVIDIA GPUs: the compute capability, and the newest CUDA version of the driver, 12040 for 12.4.
+  int compute_capability[2];
+  int cuda;
+  uint64_t memory_bytes;
+} shim_found_t;
+
+// Calls `found` with every device of `driver`.
+shim_error_t* shim_driver_list(shim_string_t driver, void (*found)(void* user, const shim_found_t* device),
                                    void* user);
 
 // Opens the device of `driver` with this index, or the driver's default if the index is negative.

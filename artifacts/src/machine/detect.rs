@@ -36,17 +36,26 @@ impl Machine {
     /// `driver_files` is the value of `VK_DRIVER_FILES`: if it is set, Vulkan's loader finds these drivers only.
     #[must_use]
     pub fn host_with_gpus(driver_files: Option<&OsStr>) -> Self {
-        Self { gpus: nvidia_gpus(), vulkan_drivers: vulkan_drivers(driver_files), ..Self::host() }
+        Self {
+            gpus: nvidia_gpus().unwrap_or_default(),
+            vulkan_drivers: vulkan_drivers(driver_files),
+            ..Self::host()
+        }
     }
 }
 
-/// Lists the NVIDIA GPUs, or none without NVIDIA's driver. Their order may differ from CUDA's.
+/// Returns the unused memory of NVIDIA GPUs in bytes, by NVML; `None` for those that it does not know.
+///
+/// `uuids` are as `nvidia-smi -L` prints them.
 #[must_use]
-pub fn nvidia_gpus() -> Vec<Gpu> {
-    query_nvml().unwrap_or_default()
+pub fn nvidia_free_bytes(uuids: &[&str]) -> Vec<Option<u64>> {
+    let nvml = Nvml::init().ok();
+    let free = |uuid: &&str| Some(nvml.as_ref()?.device_by_uuid(*uuid).ok()?.memory_info().ok()?.free);
+    uuids.iter().map(free).collect()
 }
 
-fn query_nvml() -> Result<Vec<Gpu>, NvmlError> {
+/// Lists the NVIDIA GPUs. Their order may differ from CUDA's.
+fn nvidia_gpus() -> Result<Vec<Gpu>, NvmlError> {
     let nvml = Nvml::init()?;
     // NVML returns 12040 for version 12.4.
     let cuda = nvml.sys_cuda_driver_version().ok().and_then(|version| {

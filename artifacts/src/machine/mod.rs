@@ -6,4 +6,4 @@ mod detect;
 pub(crate) mod hardware;
 pub(crate) mod place;
 
-pub use detect::nvidia_gpus;
+pub use detect::nvidia_free_bytes;

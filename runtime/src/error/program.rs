@@ -51,6 +51,18 @@ pub enum ProgramError {
         expected: String,
     },
 
+    /// An argument is a tensor on another device, whose memory the function cannot read.
+    #[error(
+        "argument {number} \"{name}\": found a tensor on another device, expected one on the program's\n\
+         hint: `read` it, and give what was read to `bind`"
+    )]
+    OtherDevice {
+        /// The argument's number, from 1.
+        number: usize,
+        /// Its name.
+        name: String,
+    },
+
     /// A buffer has another size than its tensor.
     #[error(
         "`{name}`: found {found} bytes, expected {size} for {expected}\nhint: give a buffer of the tensor's size"

@@ -24,7 +24,7 @@ pub(crate) use call::{ArgumentType, Call, Input};
 pub(crate) use error::Error;
 pub(crate) use map::map;
 #[cfg(feature = "iree")]
-pub(crate) use shim::{Device, Module, ParameterSource, devices, request_amx};
+pub(crate) use shim::{Device, FoundDevice, Module, ParameterSource, devices, request_amx};
 #[cfg(feature = "iree")]
 pub(crate) use tensor::{Element, Tensor, bytes};
 #[cfg(feature = "iree")]

@@ -51,6 +51,16 @@ pub(super) struct Event {
     pub(super) name: String,
 }
 
+/// `shim_found_t`.
+#[repr(C)]
+pub(super) struct FoundDevice {
+    pub(super) name: String,
+    pub(super) path: String,
+    pub(super) compute_capability: [c_int; 2],
+    pub(super) cuda: c_int,
+    pub(super) memory_bytes: u64,
+}
+
 /// A function that takes the events of a recording.
 pub(super) type Found = unsafe extern "C" fn(*mut c_void, *const Event);
 
@@ -157,7 +167,7 @@ unsafe extern "C" {
     pub(super) fn shim_thread_set_batch(is_batch: c_int) -> c_int;
     pub(super) fn shim_driver_list(
         driver: String,
-        found: unsafe extern "C" fn(*mut c_void, String),
+        found: unsafe extern "C" fn(*mut c_void, *const FoundDevice),
         user: *mut c_void,
     ) -> *mut Error;
     pub(super) fn shim_device_create(

@@ -6,7 +6,7 @@
 
 use std::{
     cell::RefCell,
-    ffi::c_void,
+    ffi::{c_int, c_void},
     fmt,
     ptr::{self, NonNull},
     rc::Rc,
@@ -14,6 +14,7 @@ use std::{
 };
 
 use memmap2::Mmap;
+use mlxcel_artifacts::Version;
 
 use super::{
     error::{Error, check},
@@ -28,20 +29,54 @@ pub(crate) fn request_amx() -> bool {
     unsafe { raw::shim_request_amx() != 0 }
 }
 
-/// Lists the names of a driver's devices.
-pub(crate) fn devices(driver: &str) -> Result<Vec<String>, Error> {
-    unsafe extern "C" fn found(user: *mut c_void, name: raw::String) {
-        // SAFETY: `user` is the vector passed below, which nothing else uses during the call.
-        let names = unsafe { &mut *user.cast::<Vec<String>>() };
-        // SAFETY: the shim passes a name that lives until this function returns.
-        names.push(unsafe { name.to_string() });
+/// What a driver tells of a device without opening it.
+#[derive(Debug)]
+pub(crate) struct FoundDevice {
+    pub(crate) name: String,
+    /// What tells it from the others: of an NVIDIA GPU, the UUID as `nvidia-smi -L` prints it.
+    pub(crate) path: String,
+    /// Of an NVIDIA GPU.
+    pub(crate) compute_capability: Option<Version>,
+    /// The newest CUDA version of an NVIDIA GPU's driver.
+    pub(crate) cuda: Option<Version>,
+    pub(crate) memory_bytes: Option<u64>,
+}
+
+impl FoundDevice {
+    /// # Safety
+    /// The strings of `found` must be alive.
+    unsafe fn new(found: &raw::FoundDevice) -> Self {
+        let [major, minor] = found.compute_capability;
+        let version = |major: c_int, minor: c_int| {
+            Some(Version(u32::try_from(major).ok()?, u32::try_from(minor).ok()?))
+        };
+        Self {
+            // SAFETY: the caller's promise.
+            name: unsafe { found.name.to_string() },
+            // SAFETY: the caller's promise.
+            path: unsafe { found.path.to_string() },
+            compute_capability: version(major, minor).filter(|_| major > 0),
+            // 12040 is version 12.4.
+            cuda: version(found.cuda / 1000, found.cuda % 1000 / 10).filter(|_| found.cuda > 0),
+            memory_bytes: Some(found.memory_bytes).filter(|&bytes| bytes > 0),
+        }
     }
-    let mut names = Vec::<String>::new();
-    // SAFETY: the string outlives the call; `found` is given the vector it expects.
+}
+
+/// Lists a driver's devices.
+pub(crate) fn devices(driver: &str) -> Result<Vec<FoundDevice>, Error> {
+    unsafe extern "C" fn add(user: *mut c_void, found: *const raw::FoundDevice) {
+        // SAFETY: `user` is the vector passed below, which nothing else uses during the call.
+        let devices = unsafe { &mut *user.cast::<Vec<FoundDevice>>() };
+        // SAFETY: the shim passes a device that lives until this function returns, with its strings.
+        devices.push(unsafe { FoundDevice::new(&*found) });
+    }
+    let mut devices = Vec::<FoundDevice>::new();
+    // SAFETY: the string outlives the call; `add` is given the vector it expects.
     check(unsafe {
-        raw::shim_driver_list(raw::String::new(driver), found, ptr::from_mut(&mut names).cast())
+        raw::shim_driver_list(raw::String::new(driver), add, ptr::from_mut(&mut devices).cast())
     })?;
-    Ok(names)
+    Ok(devices)
 }
 
 /// A device that modules run on.
@@ -83,6 +118,11 @@ impl Device {
 
     pub(super) fn raw(&self) -> *mut raw::Device {
         self.0.0.as_ptr()
+    }
+
+    /// Returns whether both are the same opened device. One that is opened twice has two, whose memory differs.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
     }
 
     /// Returns the workers of a local-task device; 1 for others.

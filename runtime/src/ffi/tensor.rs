@@ -101,6 +101,11 @@ impl Tensor {
         Self { raw: self.raw, module: Rc::clone(&self.module) }
     }
 
+    /// Returns whether it lies on the device of a module, whose functions can take it then.
+    pub(crate) fn is_on_device_of(&self, module: &Module) -> bool {
+        self.module.device.is_same(&module.0.device)
+    }
+
     /// Returns whether a tensor has this element type, as far as the device knows types.
     pub(crate) fn is_of(&self, dtype: Dtype) -> bool {
         // SAFETY: the handle is alive as long as `self`.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use mlxcel_artifacts::{
     DeviceClass, Driver, Gpu, Machine, Manifest, Place, TargetArtifact, Verdict, best_target,
-    check_iree_version, check_targets_at, nvidia_gpus,
+    check_iree_version, check_targets_at, nvidia_free_bytes,
 };
 
 use crate::{
@@ -60,14 +60,19 @@ impl Devices for ThisMachine {
     type Device = ffi::Device;
 
     fn list(&self, driver: Driver) -> Result<Vec<Gpu>, Cause> {
-        let names = ffi::devices(driver.name())?;
-        // NVML lists GPUs in another order than the driver, so they are matched by name.
-        let known = if driver == Driver::Cuda { nvidia_gpus() } else { Vec::new() };
-        let gpu = |name: String| {
-            let found = known.iter().find(|gpu| gpu.name == name);
-            found.cloned().unwrap_or_else(|| Gpu::named(driver, name))
+        let found = ffi::devices(driver.name())?;
+        // CUDA tells what memory is free in a context only, which takes time and memory itself.
+        let uuids: Vec<_> = found.iter().map(|device| device.path.as_str()).collect();
+        let free = if driver == Driver::Cuda { nvidia_free_bytes(&uuids) } else { vec![None; uuids.len()] };
+        let gpu = |(device, free_bytes): (ffi::FoundDevice, _)| Gpu {
+            driver,
+            name: device.name,
+            compute_capability: device.compute_capability,
+            cuda: device.cuda,
+            memory_bytes: device.memory_bytes,
+            free_bytes,
         };
-        Ok(names.into_iter().map(gpu).collect())
+        Ok(found.into_iter().zip(free).map(gpu).collect())
     }
 
     fn open(&self, spec: DeviceSpec) -> Result<ffi::Device, Cause> {

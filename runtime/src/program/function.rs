@@ -13,7 +13,7 @@ use crate::{
     ffi::{ArgumentType, Call, Input, Module, Tensor},
 };
 
-/// A tensor on the device of a program. Functions of the program take it without a copy.
+/// A tensor on the device of a program. Functions of the program take it without a copy, and those of no other device.
 #[derive(Debug)]
 pub struct DeviceTensor {
     tensor: Tensor,
@@ -92,11 +92,15 @@ impl Function {
     /// Makes a tensor that is on the device an argument of all calls from now on, without a copy.
     ///
     /// # Errors
-    /// As [`bind`](Self::bind).
+    /// As [`bind`](Self::bind), or the tensor is on another device. A device that is loaded twice counts as two.
     pub fn bind_device(mut self, name: &str, value: &DeviceTensor) -> Result<Self, Error> {
         self.check_kind(name, false)?;
         let index = self.argument(name)?;
         self.check_type(index, value.dtype, &value.shape)?;
+        if !value.tensor.is_on_device_of(&self.module) {
+            let (number, name) = self.numbered(index);
+            return Err(ProgramError::OtherDevice { number, name }.into());
+        }
         self.arguments[index] = Some(value.tensor.share());
         Ok(self)
     }

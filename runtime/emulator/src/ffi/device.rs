@@ -17,6 +17,8 @@ use super::{
 const NAME: &CStr = c"Emulator";
 /// CUDA 12.8.
 const VERSION: c_int = 12080;
+/// What it says of its memory, which is that of the machine.
+const MEMORY_BYTES: usize = 16 << 30;
 /// Anything but null, where a handle stands for nothing.
 const HANDLE: *mut c_void = std::ptr::dangling_mut::<u8>().cast();
 
@@ -29,6 +31,7 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
         "cuDeviceGet" => device as *const c_void,
         "cuDeviceGetName" => device_name as *const c_void,
         "cuDeviceGetUuid" => uuid as *const c_void,
+        "cuDeviceTotalMem" => total_memory as *const c_void,
         "cuDeviceGetAttribute" => attribute as *const c_void,
         "cuDevicePrimaryCtxRetain" => context as *const c_void,
         "cuCtxCreate" | "cuStreamCreate" => created as *const c_void,
@@ -98,6 +101,11 @@ unsafe extern "C" fn device_name(name: *mut c_char, size: c_int, _device: c_int)
 unsafe extern "C" fn uuid(uuid: *mut [u8; 16], _device: c_int) -> c_int {
     // SAFETY: the caller gives a place for 16 bytes.
     unsafe { give(uuid, *b"mlxcel emulator\0") }
+}
+
+unsafe extern "C" fn total_memory(bytes: *mut usize, _device: c_int) -> c_int {
+    // SAFETY: the caller gives a place for a number.
+    unsafe { give(bytes, MEMORY_BYTES) }
 }
 
 /// Numbers of `CUdevice_attribute`, with those of a small GPU of compute capability 9.0.
