@@ -90,17 +90,25 @@ pub(crate) fn staging_in(parent: &Path, prefix: &OsStr) -> Result<(TempDir, File
 fn remove_abandoned(parent: &Path, prefix: &OsStr) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
-        if entry.file_name().as_encoded_bytes().starts_with(prefix.as_encoded_bytes())
-            && is_abandoned(&entry.path())
-        {
+        if is_staging(&entry.file_name(), prefix) && is_abandoned(&entry.path()) {
             _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Returns whether the writer of a staging folder died.
+/// Returns whether a staging folder can have this name: the prefix and tempfile's six letters and digits.
+fn is_staging(name: &OsStr, prefix: &OsStr) -> bool {
+    let rest = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes());
+    rest.is_some_and(|rest| rest.len() == 6 && rest.iter().all(u8::is_ascii_alphanumeric))
+}
+
+/// Returns whether the writer of a staging folder died. Other folders may have a file of the lock's name, but no empty one.
 fn is_abandoned(staging: &Path) -> bool {
-    let Ok(lock) = File::open(staging.join(STAGING_LOCK)) else { return false };
+    let path = staging.join(STAGING_LOCK);
+    if !fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && found.len() == 0) {
+        return false;
+    }
+    let Ok(lock) = File::open(path) else { return false };
     let age = lock.metadata().and_then(|lock| lock.modified()).ok().and_then(|made| made.elapsed().ok());
     age.is_some_and(|age| age > ABANDONED_AFTER) && lock.try_lock().is_ok()
 }

@@ -1,6 +1,12 @@
 //! Identities of files.
 
-use std::{fmt, fs::Metadata, os::unix::fs::MetadataExt as _, time::Duration};
+use std::{
+    fmt,
+    fs::{self, File, Metadata},
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+    time::Duration,
+};
 
 /// The identity of a file and of its content: a change of the file changes it.
 ///
@@ -40,6 +46,13 @@ impl FileIdentity {
         let (seconds, nanoseconds) = self.changed;
         Duration::new(u64::try_from(seconds).unwrap_or(0), u32::try_from(nanoseconds).unwrap_or(0))
     }
+}
+
+/// Returns whether what was opened is still what is at `path`, which is no link.
+pub(crate) fn is_at(open: &File, path: &Path) -> bool {
+    let [open, named] = [open.metadata(), fs::symlink_metadata(path)]
+        .map(|found| found.ok().map(|found| FileIdentity::of(&found)));
+    open.zip(named).is_some_and(|(open, named)| open.is_same_file(&named))
 }
 
 impl fmt::Display for FileIdentity {

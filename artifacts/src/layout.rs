@@ -45,8 +45,8 @@ pub(crate) enum StoreFolder {
     Built,
     /// Files that are not complete.
     Incoming,
-    /// Empty files, named by the digests of the manifests that this machine compiled.
-    BuiltHere,
+    /// Notes on the manifests that the user with this number compiled here.
+    BuiltHere(u32),
     /// Notes on verified files, of the user with this number.
     Verified(u32),
 }
@@ -61,7 +61,7 @@ impl StoreFolder {
             Self::Signatures => store.join("signatures"),
             Self::Built => store.join("built"),
             Self::Incoming => store.join("incoming"),
-            Self::BuiltHere => store.join("notes/from-here"),
+            Self::BuiltHere(user) => store.join(format!("notes/built-{user}")),
             Self::Verified(user) => store.join(format!("notes/whole-{user}")),
         }
     }

@@ -4,7 +4,11 @@
 
 mod common;
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
 
 use mlxcel_artifacts::{Bundle, Digest, Name, Store};
 
@@ -76,6 +80,36 @@ fn import_over_another_bundle() {
             found => found.manifest() == expected.manifest(),
         },
     );
+}
+
+#[test]
+fn export() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let expected = bundle(at);
+    let archive = at.join("out.tar");
+    kill_at_random(
+        || program(at, &["export", "a", "--out", "out.tar"]),
+        || _ = fs::remove_file(&archive),
+        || {
+            archive.exists() && {
+                let imported = at.join("imported");
+                assert!(program(at, &["import", "out.tar", "--out", "imported"]).status().unwrap().success());
+                is_there(&imported, &expected)
+            }
+        },
+    );
+    // What killed processes left is removed when it is old enough.
+    let left = || {
+        let entries = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.join("lock").exists()).collect::<Vec<_>>()
+    };
+    let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    for path in left() {
+        fs::File::open(path.join("lock")).unwrap().set_modified(hour_ago).unwrap();
+    }
+    expected.export(&archive).unwrap();
+    assert_eq!(left(), Vec::<PathBuf>::new());
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use std::{
     fs::{self, File},
     io::{self, BufReader, BufWriter, Cursor, Read, Write},
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::OpenOptionsExt as _,
     path::Path,
 };
 
@@ -22,7 +22,7 @@ use crate::{
     },
     digest::HashedReader,
     error::Error,
-    files::sync_folder,
+    files::{staging, sync_folder},
     layout::{BLOBS, MANIFEST, SIGNATURE},
     manifest::{MANIFEST_LIMIT, Manifest},
 };
@@ -69,16 +69,16 @@ impl Bundle {
                 format!("there is no such folder\nhint: create it with `mkdir -p {}`", folder.display());
             return Err(Error::write(out)(io::Error::other(problem)));
         }
-        let mode = fs::Permissions::from_mode(ARCHIVE_MODE);
-        let temporary =
-            tempfile::Builder::new().prefix(".mlxcel-export-").permissions(mode).tempfile_in(folder);
-        let temporary = temporary.map_err(Error::write(folder))?;
-        let mut to = BufWriter::with_capacity(BUFFER_BYTES, temporary.as_file());
+        // What a process left that was killed is removed by the next one.
+        let (staging, _lock) = staging(out)?;
+        let staged = staging.path().join("archive");
+        let file = File::options().write(true).create_new(true).mode(ARCHIVE_MODE).open(&staged);
+        let file = file.map_err(Error::write(folder))?;
+        let mut to = BufWriter::with_capacity(BUFFER_BYTES, &file);
         self.export_to(&mut to, out)?;
         to.flush().map_err(Error::write(out))?;
         drop(to);
-        temporary.as_file().sync_all().map_err(Error::write(out))?;
-        temporary.persist(out).map_err(|error| Error::write(out)(error.error))?;
+        file.sync_all().and_then(|()| fs::rename(&staged, out)).map_err(Error::write(out))?;
         sync_folder(folder).map_err(Error::write(folder))
     }
 

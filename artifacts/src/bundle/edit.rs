@@ -17,6 +17,7 @@ use crate::{
     digest::HashedWriter,
     error::Error,
     files::{replace_file, staging, sync_folder},
+    identity::is_at,
     layout::{BLOBS, MANIFEST},
     manifest::{CalibratedBy, Manifest, SelfTestCase},
 };
@@ -106,7 +107,8 @@ impl Bundle {
         let folder = File::open(path).map_err(Error::read(path))?;
         // On a file system without locks, two processes that check at the same moment do not notice each other.
         _ = folder.lock();
-        if read_manifest(path)? != self.text() {
+        // A writer may have put another folder there while this one waited.
+        if !is_at(&folder, path) || read_manifest(path)? != self.text() {
             return Err(Error::Changed { path: path.to_path_buf() });
         }
         Ok(folder)

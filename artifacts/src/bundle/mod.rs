@@ -7,6 +7,7 @@ mod edit;
 pub(crate) mod location;
 mod origin;
 pub(crate) mod sign;
+mod user_key;
 mod verified;
 pub(crate) mod verify;
 pub(crate) mod write;

@@ -2,22 +2,32 @@
 
 use std::{fs, io, path::Path};
 
-use super::Bundle;
+use rustix::process::geteuid;
+
+use super::{
+    Bundle,
+    user_key::{UserKey, write_note},
+};
 use crate::{digest::Digest, layout::StoreFolder};
 
 impl Bundle {
-    /// Returns whether this machine compiled the bundle, as the store remembers that opened it.
+    /// Returns whether this user compiled the bundle on this machine, as the store remembers that opened it.
     #[must_use]
     pub fn was_built_here(&self) -> bool {
-        let notes = self.location().notes.as_ref();
-        notes.is_some_and(|store| StoreFolder::BuiltHere.path(store).join(self.note_name()).is_file())
+        let is_noted = |store: &Path| -> io::Result<bool> {
+            let name = self.note_name();
+            let note = StoreFolder::BuiltHere(geteuid().as_raw()).path(store).join(&name);
+            Ok(fs::read_to_string(note)? == note_of(&UserKey::in_store(store)?, &name))
+        };
+        self.location().notes.as_ref().is_some_and(|store| is_noted(store).unwrap_or(false))
     }
 
-    /// Remembers in the store at `store` that this machine compiled the bundle.
+    /// Remembers in the store at `store` that this user compiled the bundle.
     pub(crate) fn remember_built(&self, store: &Path) -> io::Result<()> {
-        let folder = StoreFolder::BuiltHere.path(store);
+        let folder = StoreFolder::BuiltHere(geteuid().as_raw()).path(store);
         fs::create_dir_all(&folder)?;
-        fs::write(folder.join(self.note_name()), "")
+        let name = self.note_name();
+        write_note(&folder, &name, &note_of(&UserKey::in_store(store)?, &name))
     }
 
     /// Returns this bundle, which was made of `source`, with the origin of `source`.
@@ -36,4 +46,9 @@ impl Bundle {
     fn note_name(&self) -> String {
         Digest::of(self.text().as_bytes()).hex()
     }
+}
+
+/// Returns the note that a user compiled the bundle whose manifest has this digest. Nobody else can write it.
+fn note_of(key: &UserKey, manifest: &str) -> String {
+    key.seal(&format!("compiled here {manifest}\n"))
 }

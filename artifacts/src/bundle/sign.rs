@@ -66,7 +66,7 @@ impl PublicKey {
     pub fn find(text: &str) -> Result<Self, Error> {
         let bad = |reason: String| Error::Key { what: "public key", source: reason.into() };
         let path = Path::new(text);
-        let text = if path.exists() { read(path)? } else { text.into() };
+        let text = if path.exists() { read(path, Links::Follow)? } else { text.into() };
         let line = text.lines().last().ok_or_else(|| bad("the file is empty".into()))?;
         let key = minisign::PublicKey::from_base64(line).map_err(|error| {
             let prefix = if path.exists() { "" } else { "no file has this name, and as a key: " };
@@ -135,7 +135,7 @@ impl SecretKey {
     /// Only the owner can read the secret key. With a password it is encrypted.
     ///
     /// # Errors
-    /// A file exists already, or cannot be written.
+    /// A file exists already, or cannot be written, or both are one.
     pub fn generate(secret: &Path, public: &Path, password: Option<String>) -> Result<PublicKey, Error> {
         let bad = |source: minisign::PError| Error::Key { what: "new key", source: Box::new(source) };
         let encrypted = password.is_some();
@@ -149,6 +149,10 @@ impl SecretKey {
             (public, pk.to_box().map_err(bad)?.into_string(), 0o644),
             (secret, sk.to_box(Some(&format!("mlxcel {kind}"))).map_err(bad)?.into_string(), 0o600),
         ];
+        if public == secret {
+            let problem = "it is the public key's file, too\nhint: name the secret key's file otherwise";
+            return Err(Error::write(secret)(io::Error::other(problem)));
+        }
         if let Some((path, ..)) = files.iter().find(|(path, ..)| path.exists()) {
             return Err(Error::KeyExists { path: path.to_path_buf() });
         }
@@ -173,7 +177,7 @@ impl SecretKey {
             let source = format!("{} does not exist", path.display()).into();
             return Err(Error::Key { what: "secret key", source });
         }
-        let text = read(path)?;
+        let text = read(path, Links::Follow)?;
         let parse = || SecretKeyBox::from_string(&text).map_err(bad);
         if let Ok(key) = parse()?.into_unencrypted_secret_key() {
             return Ok(Self(key));
@@ -239,7 +243,7 @@ impl Bundle {
             Err(error) => return Err(Error::read(path)(error)),
             Ok(_) => {}
         }
-        read(path).map(Some)
+        read(path, Links::Refuse).map(Some)
     }
 
     /// Parses the bundle's signature.
@@ -277,9 +281,9 @@ fn id(bytes: &[u8]) -> String {
 }
 
 /// Reads a key or a signature.
-fn read(path: &Path) -> Result<String, Error> {
+fn read(path: &Path, links: Links) -> Result<String, Error> {
     let read = || {
-        let bytes = read_limited(path, LIMIT_BYTES, Links::Refuse)?;
+        let bytes = read_limited(path, LIMIT_BYTES, links)?;
         String::from_utf8(bytes)
             .map_err(|_| io::Error::other("found bytes that are not UTF-8, expected text"))
     };

@@ -6,28 +6,20 @@
 //! disk: it gets no note if other users can write to it. A disk that loses bits by itself is not noticed here; `mlxcel-bundle
 //! verify` reads everything.
 //!
-//! A note is authenticated with a key that only this user can read. So notes of other users, edited notes and notes of other
-//! machines are ignored.
+//! A note is authenticated with the user's key. So notes of other users, edited notes and notes of other machines are ignored.
 
 use std::{
     fs::{self, File},
-    io::{self, Write as _},
+    io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use rustix::{
-    fs::fstatfs,
-    process::geteuid,
-    rand::{GetRandomFlags, getrandom},
-};
+use rustix::{fs::fstatfs, process::geteuid};
 
-use crate::{
-    digest::Digest,
-    identity::FileIdentity,
-    layout::{NOTES_KEY, StoreFolder},
-};
+use super::user_key::{UserKey, write_note};
+use crate::{digest::Digest, identity::FileIdentity, layout::StoreFolder};
 
 /// The age from which on another change gets another time. The clocks of file systems tick every second at least.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -87,40 +79,19 @@ fn shows_changes(path: &Path) -> io::Result<bool> {
 #[derive(Debug)]
 struct Notes {
     folder: PathBuf,
-    key: [u8; blake3::KEY_LEN],
+    key: UserKey,
 }
 
 impl Notes {
     /// Opens the notes in `folder`. Creates the folder and the key if they do not exist.
     fn open(folder: PathBuf) -> io::Result<Self> {
-        fs::create_dir_all(&folder)?;
-        let path = folder.join(NOTES_KEY);
-        if fs::symlink_metadata(&path).is_err() {
-            let mut key = [0; blake3::KEY_LEN];
-            if getrandom(&mut key, GetRandomFlags::empty())? != key.len() {
-                return Err(io::Error::other("too few random bytes"));
-            }
-            // Only its owner can read a temporary file.
-            let mut staged = tempfile::NamedTempFile::new_in(&folder)?;
-            staged.write_all(&key)?;
-            // A key that is not complete would never be replaced.
-            staged.as_file().sync_all()?;
-            // Another process may have been faster. Then its key is used.
-            _ = staged.persist_noclobber(&path);
-        }
-        let found = fs::symlink_metadata(&path)?;
-        if !found.is_file() || found.uid() != geteuid().as_raw() || found.mode() & 0o077 != 0 {
-            return Err(io::Error::other("other users can read or replace the key"));
-        }
-        let key =
-            fs::read(&path)?.try_into().map_err(|_| io::Error::other("the key has the wrong length"))?;
-        Ok(Self { folder, key })
+        Ok(Self { key: UserKey::open(&folder)?, folder })
     }
 
     /// Returns the text of a note.
     fn text(&self, digest: Digest, identity: &FileIdentity) -> String {
         let claim = format!("{} {identity}\n", digest.hex());
-        format!("{identity}\n{}\n", blake3::keyed_hash(&self.key, claim.as_bytes()).to_hex())
+        format!("{identity}\n{}\n", self.key.seal(&claim))
     }
 
     /// Returns whether there is a valid note.
@@ -129,12 +100,8 @@ impl Notes {
         noted.is_ok_and(|noted| noted == self.text(digest, identity))
     }
 
-    /// Writes a note by an atomic rename.
     fn write(&self, digest: Digest, identity: &FileIdentity) -> io::Result<()> {
-        let mut staged = tempfile::NamedTempFile::new_in(&self.folder)?;
-        staged.write_all(self.text(digest, identity).as_bytes())?;
-        staged.persist(self.folder.join(digest.hex())).map_err(|error| error.error)?;
-        Ok(())
+        write_note(&self.folder, &digest.hex(), &self.text(digest, identity))
     }
 }
 
@@ -216,29 +183,12 @@ mod tests {
         let store = folder.path().join("store");
         let identity = identity(&path).unwrap();
         let noted = fs::read_to_string(store.join(damaged.hex())).unwrap();
-        let stranger = Notes { folder: store.clone(), key: [7; 32] };
+        let stranger = Notes { folder: store.clone(), key: UserKey::of([7; 32]) };
         let forged =
             [format!("{identity}\n"), noted.clone(), stranger.text(expected, &identity), noted[..30].into()];
         for text in forged {
             fs::write(store.join(expected.hex()), &text).unwrap();
             assert_eq!(known.digest(&path, expected).unwrap(), damaged, "{text} was accepted");
         }
-    }
-
-    #[test]
-    fn a_key_that_other_users_can_read_is_refused() {
-        use std::os::unix::fs::{PermissionsExt as _, symlink};
-        let folder = tempfile::tempdir().unwrap();
-        let open = || Notes::open(folder.path().join("store"));
-        let key = open().unwrap().key;
-        assert_eq!(open().unwrap().key, key);
-        let path = folder.path().join("store").join(NOTES_KEY);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(open().is_err());
-        fs::rename(&path, folder.path().join("elsewhere")).unwrap();
-        symlink(folder.path().join("elsewhere"), &path).unwrap();
-        assert!(open().is_err());
-        fs::remove_file(&path).unwrap();
-        assert_ne!(open().unwrap().key, key);
     }
 }

@@ -185,8 +185,11 @@ impl BundleWriter {
         Err(Error::write(&self.out)(io::Error::other(BUSY)))
     }
 
-    /// Exchanges the staged bundle with the one at `out`.
+    /// Exchanges the staged bundle with the one at `out`, which no process may be changing.
     fn exchange(&self, bundle: &Path) -> io::Result<()> {
+        let occupant = File::open(&self.out)?;
+        // On a file system without locks, a bundle that is being changed may lose what was added.
+        _ = occupant.lock();
         match renameat_with(CWD, bundle, CWD, &self.out, RenameFlags::EXCHANGE) {
             // Not every file system can exchange folders. Then `out` does not exist for a moment.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {

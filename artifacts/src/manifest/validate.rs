@@ -199,7 +199,9 @@ fn check_target(name: &str, target: &TargetArtifact) -> Check {
         })?;
     }
     for (dispatch, Traffic { bytes, position_bytes }) in dispatches {
-        let dispatch = dispatch.escape_default();
+        ensure(!dispatch.contains(char::is_control), || {
+            format!("dispatch `{}` of target {name} has a control character", dispatch.escape_default())
+        })?;
         fits_memory(format_args!("bytes of dispatch `{dispatch}` of target {name}"), *bytes)?;
         fits_memory(
             format_args!("position_bytes of dispatch `{dispatch}` of target {name}"),

@@ -1,7 +1,8 @@
 //! The connection to a registry.
 
-use std::{net::IpAddr, time::Duration};
+use std::{net::IpAddr, panic::AssertUnwindSafe, time::Duration};
 
+use futures_util::FutureExt as _;
 use oci_client::{
     Client, Reference,
     client::{ClientConfig, ClientProtocol},
@@ -14,18 +15,33 @@ use crate::{cancel::Cancel, error::Error};
 /// The longest time without a byte before a transfer counts as stopped.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often the token is looked at.
-const POLL: Duration = Duration::from_millis(50);
+/// The longest time that a registry may take to store a file that it has received.
+const STORING: Duration = Duration::from_secs(600);
+
+/// How often the token is looked at, and a lock of another process.
+pub(super) const POLL: Duration = Duration::from_millis(50);
+
+/// How long an upload may stand still.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// Before the last byte was taken.
+    pub(super) byte: Duration,
+    /// After it, when the registry stores and hashes what it got.
+    pub(super) answer: Duration,
+}
 
 /// A reference in a registry: `registry.example/models/demo:1`.
 pub struct Registry {
     pub(super) runtime: tokio::runtime::Runtime,
     pub(super) client: Client,
+    /// For uploads. The other's limit for reading counts while it sends, too.
+    pub(super) uploads: Client,
+    pub(super) patience: Patience,
     /// The reference as the caller wrote it.
     pub(super) name: String,
     pub(super) reference: Reference,
     pub(super) auth: RegistryAuth,
-    cancel: Cancel,
+    pub(super) cancel: Cancel,
 }
 
 impl Registry {
@@ -36,6 +52,15 @@ impl Registry {
     /// # Errors
     /// `name` is not a reference, or the credentials cannot be read.
     pub fn new(name: &str, docker: &DockerConfig, plain_http: bool) -> Result<Self, Error> {
+        Self::with_patience(name, docker, plain_http, Patience { byte: TIMEOUT, answer: STORING })
+    }
+
+    pub(super) fn with_patience(
+        name: &str,
+        docker: &DockerConfig,
+        plain_http: bool,
+        patience: Patience,
+    ) -> Result<Self, Error> {
         // Docker takes a reference without a registry for one of docker.io, where nobody wants to push by mistake.
         let (host, _) = name.split_once('/').unwrap_or_default();
         if !host.contains(['.', ':']) && host != "localhost" {
@@ -54,19 +79,23 @@ impl Registry {
         };
         // Fails if the program has installed a provider, which then stays.
         _ = rustls::crypto::ring::default_provider().install_default();
-        let config = ClientConfig {
-            protocol,
-            use_monolithic_push: true,
-            read_timeout: Some(TIMEOUT),
-            connect_timeout: Some(TIMEOUT),
-            user_agent: concat!("mlxcel/", env!("CARGO_PKG_VERSION")),
-            platform_resolver: None,
-            ..ClientConfig::default()
+        let client = |read_timeout| {
+            Client::new(ClientConfig {
+                protocol: protocol.clone(),
+                use_monolithic_push: true,
+                read_timeout,
+                connect_timeout: Some(TIMEOUT),
+                user_agent: concat!("mlxcel/", env!("CARGO_PKG_VERSION")),
+                platform_resolver: None,
+                ..ClientConfig::default()
+            })
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Ok(Self {
             runtime: runtime.map_err(Error::read("the network"))?,
-            client: Client::new(config),
+            client: client(Some(patience.byte)),
+            uploads: client(None),
+            patience,
             name: name.to_owned(),
             reference,
             auth,
@@ -81,6 +110,8 @@ impl Registry {
     }
 
     /// Runs the transfer `doing` until it ends or is cancelled.
+    ///
+    /// The client panics over some answers that no registry should give, such as a token with a line break.
     pub(super) fn run<T>(
         &self,
         doing: &'static str,
@@ -93,7 +124,11 @@ impl Registry {
         };
         self.runtime.block_on(async {
             tokio::select! {
-                ended = transfer => ended,
+                ended = AssertUnwindSafe(transfer).catch_unwind() => match ended {
+                    Ok(Err(_)) if self.cancel.is_cancelled() => Err(self.cancelled(doing)),
+                    Ok(ended) => ended,
+                    Err(_) => Err(self.nonsense(doing)),
+                },
                 () = cancelled => Err(self.cancelled(doing)),
             }
         })

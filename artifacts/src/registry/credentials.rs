@@ -7,6 +7,9 @@ use oci_client::secrets::RegistryAuth;
 
 use crate::error::Error;
 
+/// What a credential helper writes to its standard output if it has no entry, by which docker knows it.
+const NO_ENTRY: &str = "credentials not found in native keychain";
+
 /// Docker's configuration, where `docker login` stores credentials.
 #[derive(Debug, Clone, Default)]
 pub struct DockerConfig {
@@ -38,6 +41,13 @@ impl DockerConfig {
                 failed("found an identity token, expected a user and a password".into())
             }
             Err(CredentialRetrievalError::NoCredentialConfigured) => Ok(RegistryAuth::Anonymous),
+            Err(CredentialRetrievalError::HelperFailure { stdout, .. }) if stdout.trim() == NO_ENTRY => {
+                Ok(RegistryAuth::Anonymous)
+            }
+            Err(CredentialRetrievalError::HelperFailure { helper, stdout, stderr }) => {
+                let said = [stdout.trim(), stderr.trim()].join(" ");
+                failed(format!("{helper} says: {}", said.trim().escape_debug()).into())
+            }
             Err(source) => failed(Box::new(source)),
         }
     }

@@ -2,13 +2,16 @@
 
 use std::io;
 
-use oci_client::errors::{DigestError, OciDistributionError, OciErrorCode};
+use oci_client::errors::{DigestError, OciDistributionError, OciEnvelope, OciErrorCode};
 
 use super::client::Registry;
 use crate::error::Error;
 
-/// The remedy for transfers that ended early.
+/// The remedy for downloads that ended early.
 const RESUMES: &str = "run the command again later: it resumes the transfer";
+
+/// The remedy for uploads that ended early.
+const SKIPS: &str = "run the command again later: it sends no file that the registry has";
 
 /// The longest text of a registry that is shown.
 const SHOWN_CHARS: usize = 300;
@@ -21,7 +24,7 @@ impl Registry {
         if is_digest_mismatch(&source) {
             return Error::Tampered { name, source: problem };
         }
-        Error::Registry { doing, name, hint: self.hint(&source), source: problem }
+        Error::Registry { doing, name, hint: self.hint(doing, &source), source: problem }
     }
 
     /// Returns the error of a transfer that was cancelled.
@@ -29,12 +32,22 @@ impl Registry {
         Error::Registry {
             doing,
             name: self.name.clone(),
-            hint: RESUMES.to_owned(),
+            hint: later(doing).to_owned(),
             source: "it was cancelled".into(),
         }
     }
 
-    fn hint(&self, error: &OciDistributionError) -> String {
+    /// Returns the error for an answer that makes no sense.
+    pub(super) fn nonsense(&self, doing: &'static str) -> Error {
+        Error::Registry {
+            doing,
+            name: self.name.clone(),
+            hint: "check that the address is that of a registry, and ask who runs it".to_owned(),
+            source: "found an address or a token in an answer of the registry that is none".into(),
+        }
+    }
+
+    fn hint(&self, doing: &'static str, error: &OciDistributionError) -> String {
         use OciErrorCode::{Denied, ManifestUnknown, NameUnknown, NotFound, Unauthorized};
         match (error_code(error), error) {
             (Some(Unauthorized | Denied), _) => format!("run `docker login {}`", self.reference.registry()),
@@ -42,7 +55,7 @@ impl Registry {
             (_, OciDistributionError::RequestError(error)) if error.is_connect() => {
                 "check the registry's name; pass --plain-http if it has no TLS".to_owned()
             }
-            _ => RESUMES.to_owned(),
+            _ => later(doing).to_owned(),
         }
     }
 
@@ -50,6 +63,11 @@ impl Registry {
     pub(super) fn not_a_bundle(&self, problem: String) -> Error {
         Error::NoArtifact { name: self.name.clone(), problem }
     }
+}
+
+/// Returns what to do when the transfer `doing` ended early.
+fn later(doing: &str) -> &'static str {
+    if doing == "push" { SKIPS } else { RESUMES }
 }
 
 /// Returns whether a layer or a manifest does not have the digest that it was requested by.
@@ -74,11 +92,19 @@ fn error_code(error: &OciDistributionError) -> Option<&OciErrorCode> {
             Some(&OciErrorCode::Unauthorized)
         }
         OciDistributionError::ImageManifestNotFoundError(_) => Some(&OciErrorCode::ManifestUnknown),
-        OciDistributionError::RequestError(error) => match error.status().map(|status| status.as_u16()) {
+        _ => match status(error) {
             Some(401 | 403) => Some(&OciErrorCode::Unauthorized),
             Some(404) => Some(&OciErrorCode::NotFound),
             _ => None,
         },
+    }
+}
+
+/// Returns the status of an answer that has no code in those terms.
+fn status(error: &OciDistributionError) -> Option<u16> {
+    match error {
+        OciDistributionError::RequestError(error) => error.status().map(|status| status.as_u16()),
+        OciDistributionError::ServerError { code, .. } => Some(*code),
         _ => None,
     }
 }
@@ -86,8 +112,17 @@ fn error_code(error: &OciDistributionError) -> Option<&OciErrorCode> {
 /// Returns whether another attempt may succeed.
 pub(super) fn is_transient(error: &OciDistributionError) -> bool {
     match error {
-        OciDistributionError::RequestError(_) | OciDistributionError::IoError(_) => true,
-        OciDistributionError::ServerError { code, .. } => *code >= 500 || *code == 429,
+        _ if is_digest_mismatch(error) => false,
+        // A registry may answer 429 with a code.
+        OciDistributionError::RegistryError { .. } => {
+            error_code(error) == Some(&OciErrorCode::Toomanyrequests)
+        }
+        OciDistributionError::RequestError(error) if error.is_builder() => false,
+        OciDistributionError::RequestError(_)
+        | OciDistributionError::IoError(_)
+        | OciDistributionError::ServerError { .. } => {
+            status(error).is_none_or(|status| status >= 500 || [408, 429].contains(&status))
+        }
         _ => false,
     }
 }
@@ -96,10 +131,12 @@ pub(super) fn is_transient(error: &OciDistributionError) -> bool {
 pub(super) fn describe(error: &OciDistributionError) -> String {
     match error {
         OciDistributionError::RegistryError { envelope, .. } => {
-            let messages: Vec<_> = envelope.errors.iter().map(|error| error.message.as_str()).collect();
-            format!("the registry reports: {}", printable(&messages.join("; ")))
+            format!("the registry reports: {}", messages(envelope))
         }
-        OciDistributionError::ServerError { code, .. } => format!("the registry answered {code}"),
+        OciDistributionError::ServerError { code, message, .. } => match serde_json::from_str(message) {
+            Ok(envelope) => format!("the registry answered {code} and reports: {}", messages(&envelope)),
+            Err(_) => format!("the registry answered {code}"),
+        },
         OciDistributionError::UnauthorizedError { .. } => "the registry answered 401 Unauthorized".into(),
         OciDistributionError::ImageManifestNotFoundError(_) => "the registry has no such manifest".into(),
         _ => {
@@ -115,6 +152,12 @@ pub(super) fn describe(error: &OciDistributionError) -> String {
             printable(&root.to_string())
         }
     }
+}
+
+/// Returns what a registry writes about its errors.
+fn messages(envelope: &OciEnvelope) -> String {
+    let messages: Vec<_> = envelope.errors.iter().map(|error| error.message.as_str()).collect();
+    printable(&messages.join("; "))
 }
 
 /// Escapes and shortens a text that a registry may have written, so that a terminal can show it.

@@ -5,12 +5,16 @@
 //! A pull reads the manifest first, then only the layers that it lists.
 
 mod artifact;
+mod authorize;
 mod client;
 mod credentials;
 mod failure;
 mod pull;
 mod push;
 mod transfer;
+
+#[cfg(test)]
+mod tests;
 
 pub use client::Registry;
 pub use credentials::DockerConfig;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use oci_client::{
     RegistryOperation,
@@ -12,9 +13,9 @@ use oci_client::{
 
 use super::{
     artifact::{ARTIFACT_TYPE, TITLE},
-    client::Registry,
+    client::{POLL, Registry},
     failure::unexpected_end,
-    transfer::{Attempts, TransferEvent},
+    transfer::{Attempts, TransferEvent, retried},
 };
 use crate::{
     blob::{Blob, BlobRole},
@@ -22,7 +23,7 @@ use crate::{
     error::Error,
     layout::{BLOBS, MANIFEST, SIGNATURE},
     manifest::{MANIFEST_LIMIT, Manifest},
-    store::{PartialDownload, StoreWriter},
+    store::{Download, PartialDownload, StoreWriter},
 };
 
 /// An artifact's layers by title.
@@ -47,12 +48,8 @@ impl Registry {
     /// The registry has no such artifact, or it or the network fails.
     pub fn resolve(&self) -> Result<String, Error> {
         let failed = |source| self.failed("resolve", source);
-        let digest = self.run("resolve", async {
-            self.client.auth(&self.reference, &self.auth, RegistryOperation::Pull).await.map_err(failed)?;
-            let types = [OCI_IMAGE_MEDIA_TYPE];
-            let pulled = self.client.pull_manifest_raw(&self.reference, &self.auth, &types).await;
-            pulled.map(|(_, digest)| digest).map_err(failed)
-        })?;
+        let (_, digest) =
+            self.run("resolve", async { self.pull_artifact(&mut |_| ()).await.map_err(failed) })?;
         Ok(format!("{}/{}@{digest}", self.reference.registry(), self.reference.repository()))
     }
 
@@ -62,7 +59,9 @@ impl Registry {
     /// The artifact is not a bundle, or the registry or the network fails.
     pub fn manifest(&self) -> Result<Manifest, Error> {
         self.run("pull", async {
-            let (manifest, _) = self.pull_manifest(&mut self.pull_layers().await?).await?;
+            let progress = &mut |_| ();
+            let mut layers = self.pull_layers(progress).await?;
+            let (manifest, _) = self.pull_manifest(&mut layers, progress).await?;
             Ok(manifest)
         })
     }
@@ -72,35 +71,57 @@ impl Registry {
         mut to: StoreWriter,
         progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<Bundle, Error> {
-        let mut layers = self.pull_layers().await?;
-        let (manifest, text) = self.pull_manifest(&mut layers).await?;
+        let mut layers = self.pull_layers(progress).await?;
+        let (manifest, text) = self.pull_manifest(&mut layers, progress).await?;
         to.prepare(&manifest)?;
         let signature = match layers.remove(SIGNATURE) {
-            Some(layer) => Some(self.pull_text(&layer, SIGNATURE_LIMIT, SIGNATURE).await?),
+            Some(layer) => Some(self.pull_text(&layer, SIGNATURE_LIMIT, SIGNATURE, progress).await?),
             None => None,
         };
         for (name, (role, blob)) in manifest.distinct_blobs() {
             progress(TransferEvent::Started { what: role.to_string(), bytes: blob.size });
-            if let Some(part) = to.download(&blob)? {
+            if let Some(part) = self.open_download(&mut to, &blob).await? {
                 let Some(layer) = layers.get(&format!("{BLOBS}/{name}")) else {
                     return Err(Error::MissingBlob { role, digest: blob.digest });
                 };
                 let part = self.pull_blob(layer, part, (&role, &blob), progress).await?;
                 let tampered = |source| Error::Tampered { name: self.name.clone(), source: Box::new(source) };
-                to.add_download(part, &role, &blob).map_err(tampered)?;
+                to.add_download(part, (&role, &blob), &self.cancel).map_err(tampered)?;
             }
             progress(TransferEvent::Progress(blob.size));
         }
         Box::new(to).commit(&manifest, text, signature.as_deref())
     }
 
-    /// Downloads the artifact's own manifest and returns its layers.
-    async fn pull_layers(&self) -> Result<Layers, Error> {
-        let failed = |source| self.failed("pull", source);
-        self.client.auth(&self.reference, &self.auth, RegistryOperation::Pull).await.map_err(failed)?;
+    /// Opens the download of a blob, or returns `None` if the store has the blob. Waits for a process that downloads it.
+    pub(super) async fn open_download(
+        &self,
+        to: &mut StoreWriter,
+        blob: &Blob,
+    ) -> Result<Option<PartialDownload>, Error> {
+        loop {
+            match to.download(blob)? {
+                Download::Present => return Ok(None),
+                Download::Part(part) => return Ok(Some(part)),
+                Download::Busy => tokio::time::sleep(POLL).await,
+            }
+        }
+    }
+
+    /// Downloads the artifact's own manifest. Returns its digest too.
+    async fn pull_artifact(
+        &self,
+        progress: &mut dyn FnMut(TransferEvent),
+    ) -> Result<(Bytes, String), OciDistributionError> {
+        self.authorize(&self.client, RegistryOperation::Pull, progress).await?;
         let accepted = [OCI_IMAGE_MEDIA_TYPE];
-        let pulled = self.client.pull_manifest_raw(&self.reference, &self.auth, &accepted).await;
-        let (text, _) = pulled.map_err(failed)?;
+        retried(progress, || self.client.pull_manifest_raw(&self.reference, &self.auth, &accepted)).await
+    }
+
+    /// Downloads the artifact's own manifest and returns its layers.
+    async fn pull_layers(&self, progress: &mut dyn FnMut(TransferEvent)) -> Result<Layers, Error> {
+        let failed = |source| self.failed("pull", source);
+        let (text, _) = self.pull_artifact(progress).await.map_err(failed)?;
         let artifact: OciImageManifest =
             serde_json::from_slice(&text).map_err(|error| failed(error.into()))?;
         if artifact.artifact_type.as_deref() != Some(ARTIFACT_TYPE) {
@@ -121,28 +142,46 @@ impl Registry {
     }
 
     /// Downloads the bundle's manifest and takes its layer from the others. Returns its text too.
-    async fn pull_manifest(&self, layers: &mut Layers) -> Result<(Manifest, String), Error> {
+    async fn pull_manifest(
+        &self,
+        layers: &mut Layers,
+        progress: &mut dyn FnMut(TransferEvent),
+    ) -> Result<(Manifest, String), Error> {
         let Some(layer) = layers.remove(MANIFEST) else {
             return Err(self.not_a_bundle(format!("found no layer titled {MANIFEST}, expected one")));
         };
-        let text = self.pull_text(&layer, MANIFEST_LIMIT, MANIFEST).await?;
+        let text = self.pull_text(&layer, MANIFEST_LIMIT, MANIFEST, progress).await?;
         Ok((Manifest::parse(&text)?, text))
     }
 
     /// Downloads a layer of at most `limit` bytes of text.
-    async fn pull_text(&self, layer: &OciDescriptor, limit: u64, what: &str) -> Result<String, Error> {
-        let failed = |source| self.failed("pull", source);
-        // A layer may list other addresses, which are not the registry's: requests its digest only.
-        let mut stream =
-            self.client.pull_blob_stream(&self.reference, layer.digest.as_str()).await.map_err(failed)?;
-        let mut bytes = Vec::new();
-        while let Some(chunk) = stream.next().await {
-            bytes.extend_from_slice(&chunk.map_err(|error| failed(error.into()))?);
-            if bytes.len() as u64 > limit {
-                return Err(self.not_a_bundle(format!("{what} has more than {limit} bytes")));
-            }
+    async fn pull_text(
+        &self,
+        layer: &OciDescriptor,
+        limit: u64,
+        what: &str,
+        progress: &mut dyn FnMut(TransferEvent),
+    ) -> Result<String, Error> {
+        let pulled = retried(progress, || self.pull_bytes(&layer.digest, limit)).await;
+        let bytes = pulled.map_err(|source| self.failed("pull", source))?;
+        if bytes.len() as u64 > limit {
+            return Err(self.not_a_bundle(format!("{what} has more than {limit} bytes")));
         }
         String::from_utf8(bytes).map_err(|_| self.not_a_bundle(format!("{what} is not UTF-8, expected text")))
+    }
+
+    /// Downloads a layer. Stops soon after `limit` bytes.
+    async fn pull_bytes(&self, digest: &str, limit: u64) -> Result<Vec<u8>, OciDistributionError> {
+        // A layer may list other addresses, which are not the registry's: requests its digest only.
+        let mut stream = self.client.pull_blob_stream(&self.reference, digest).await?;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = stream.next().await {
+            bytes.extend_from_slice(&chunk?);
+            if bytes.len() as u64 > limit {
+                break;
+            }
+        }
+        Ok(bytes)
     }
 
     /// Downloads the rest of a blob. Starts over if what was there before does not fit.
@@ -160,7 +199,7 @@ impl Registry {
         }
         let resumed = part.len() > 0;
         self.pull_rest(&layer.digest, &mut part, blob.size, progress).await?;
-        if resumed && !part.matches(blob)? {
+        if resumed && !part.matches(blob, &self.cancel)? {
             // The interrupted download was of another file, or was not synced to the disk.
             part.restart()?;
             self.pull_rest(&layer.digest, &mut part, blob.size, progress).await?;

@@ -3,13 +3,12 @@
 use std::{
     convert::Infallible,
     fs::File,
-    io::Read as _,
+    io::{self, Cursor, Read},
     path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -24,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 use super::{
     artifact::{ARTIFACT_TYPE, EMPTY_CONFIG, EMPTY_CONFIG_TYPE, FILE_LAYER_TYPE, MANIFEST_LAYER_TYPE, TITLE},
     client::Registry,
-    transfer::{Attempts, TransferEvent},
+    transfer::{Attempts, TransferEvent, retried, uploaded},
 };
 use crate::{
     blob::{Blob, BlobRole},
@@ -36,9 +35,6 @@ use crate::{
 
 /// The size of the pieces in which a file is sent.
 const CHUNK_BYTES: usize = 1 << 20;
-
-/// The time between two reports of progress.
-const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Registry {
     /// Uploads a bundle and returns the digest that the reference has then.
@@ -57,28 +53,32 @@ impl Registry {
         progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<String, Error> {
         let failed = |source| self.failed("push", source);
-        self.client.auth(&self.reference, &self.auth, RegistryOperation::Push).await.map_err(failed)?;
+        for client in [&self.client, &self.uploads] {
+            self.authorize(client, RegistryOperation::Push, progress).await.map_err(failed)?;
+        }
         let mut layers = Vec::new();
         let texts = [(MANIFEST, Some(bundle.text().to_owned())), (SIGNATURE, bundle.signature_text()?)];
         for (path, text) in texts {
             let Some(text) = text else { continue };
             let media_type = if path == MANIFEST { MANIFEST_LAYER_TYPE } else { FILE_LAYER_TYPE };
             let layer = descriptor(path, media_type, &hex(&Sha256::digest(&text)), text.len() as u64);
-            self.push_bytes(text.into_bytes(), &layer, progress).await.map_err(failed)?;
+            self.push_text(&text, path, &layer, progress).await.map_err(failed)?;
             layers.push(layer);
         }
         // Ordered by digest, as in an archive.
         for (name, (role, blob)) in bundle.manifest().distinct_blobs() {
             let path = bundle.blob_path(&blob);
-            let sha256 = verify_and_hash(&path, &role, &blob)?;
+            let sha256 = self.verify_and_hash(&path, &role, &blob)?;
             let layer = descriptor(&format!("{BLOBS}/{name}"), FILE_LAYER_TYPE, &sha256, blob.size);
-            self.push_file(&path, &role, &layer, progress).await?;
+            let open = || File::open(&path);
+            self.push_layer(open, &role.to_string(), &layer, progress).await.map_err(failed)?;
             layers.push(layer);
         }
         let sha256 = hex(&Sha256::digest(EMPTY_CONFIG));
         let mut config = descriptor("", EMPTY_CONFIG_TYPE, &sha256, EMPTY_CONFIG.len() as u64);
         config.annotations = None;
-        self.push_bytes(EMPTY_CONFIG.to_vec(), &config, &mut |_| ()).await.map_err(failed)?;
+        let open = || Ok(EMPTY_CONFIG);
+        self.push_layer(open, "", &config, &mut |_| ()).await.map_err(failed)?;
         let manifest = OciImageManifest {
             media_type: Some(OCI_IMAGE_MEDIA_TYPE.to_owned()),
             artifact_type: Some(ARTIFACT_TYPE.to_owned()),
@@ -86,91 +86,71 @@ impl Registry {
             layers,
             ..OciImageManifest::default()
         };
-        self.client.push_manifest(&self.reference, &manifest.into()).await.map_err(failed)?;
-        self.client.fetch_manifest_digest(&self.reference, &self.auth).await.map_err(failed)
+        let manifest = manifest.into();
+        let push = || self.client.push_manifest(&self.reference, &manifest);
+        retried(progress, push).await.map_err(failed)?;
+        let fetch = || self.client.fetch_manifest_digest(&self.reference, &self.auth);
+        retried(progress, fetch).await.map_err(failed)
     }
 
-    async fn push_bytes(
+    async fn push_text(
         &self,
-        bytes: Vec<u8>,
+        text: &str,
+        what: &str,
         layer: &OciDescriptor,
         progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<(), OciDistributionError> {
-        let what = layer.annotations.iter().flatten().map(|(_, title)| title.clone()).collect();
-        let len = bytes.len() as u64;
-        progress(TransferEvent::Started { what, bytes: len });
-        if !self.client.blob_exists(&self.reference, &layer.digest).await? {
-            self.client.push_blob(&self.reference, bytes, &layer.digest).await?;
-        }
-        progress(TransferEvent::Progress(len));
-        Ok(())
+        let bytes = Bytes::copy_from_slice(text.as_bytes());
+        self.push_layer(|| Ok(Cursor::new(bytes.clone())), what, layer, progress).await
     }
 
-    async fn push_file(
+    /// Uploads what `open` returns, unless the registry has it, in as many attempts as it takes.
+    async fn push_layer<R: Read + Send + 'static>(
         &self,
-        path: &Path,
-        role: &BlobRole,
+        open: impl Fn() -> io::Result<R>,
+        what: &str,
         layer: &OciDescriptor,
         progress: &mut dyn FnMut(TransferEvent),
-    ) -> Result<(), Error> {
+    ) -> Result<(), OciDistributionError> {
         let bytes = u64::try_from(layer.size).unwrap_or_default();
-        progress(TransferEvent::Started { what: role.to_string(), bytes });
+        progress(TransferEvent::Started { what: what.to_owned(), bytes });
         let mut attempts = Attempts::default();
         loop {
-            match self.push_file_once(path, layer, bytes, progress).await {
+            let sent = Arc::new(AtomicU64::new(0));
+            let upload = async {
+                if !self.uploads.blob_exists(&self.reference, &layer.digest).await? {
+                    let stream = chunks(open()?, Arc::clone(&sent));
+                    self.uploads
+                        .push_blob_stream(&self.reference, stream, &layer.digest, Some(bytes))
+                        .await?;
+                }
+                Ok(())
+            };
+            match uploaded(upload, (&sent, bytes), self.patience, progress).await {
                 Ok(()) => {
                     progress(TransferEvent::Progress(bytes));
                     return Ok(());
                 }
-                Err(error) => {
-                    let failed = |error| self.failed("push", error);
-                    attempts.wait_after(error, progress).await.map_err(failed)?;
-                }
+                Err(error) => attempts.wait_after(error, progress).await?,
             }
         }
     }
 
-    async fn push_file_once(
-        &self,
-        path: &Path,
-        layer: &OciDescriptor,
-        bytes: u64,
-        progress: &mut dyn FnMut(TransferEvent),
-    ) -> Result<(), OciDistributionError> {
-        let sent = Arc::new(AtomicU64::new(0));
-        let send = async {
-            if !self.client.blob_exists(&self.reference, &layer.digest).await? {
-                let stream = chunks(File::open(path)?, Arc::clone(&sent));
-                self.client.push_blob_stream(&self.reference, stream, &layer.digest, Some(bytes)).await?;
-            }
-            Ok(())
-        };
-        tokio::pin!(send);
-        loop {
-            tokio::select! {
-                done = &mut send => return done,
-                () = tokio::time::sleep(REPORT_INTERVAL) => {
-                    progress(TransferEvent::Progress(sent.load(Ordering::Relaxed)));
-                }
-            }
-        }
+    /// Verifies a blob and returns its sha256 in hex.
+    fn verify_and_hash(&self, path: &Path, role: &BlobRole, blob: &Blob) -> Result<String, Error> {
+        let file = File::open(path).map_err(Error::read(path))?;
+        let mut hasher = Sha256::new();
+        let read = read_hashed(&mut self.cancel.watch(file), |chunk| {
+            hasher.update(chunk);
+            Ok::<_, Infallible>(())
+        });
+        let (found, _) = read.map_err(|stopped| match stopped {
+            Stopped::Read(error) => Error::read(path)(error),
+            Stopped::Sink(never) => match never {},
+        })?;
+        check_digest(role, found, blob)?;
+        Ok(hex(&hasher.finalize()))
     }
-}
-
-/// Verifies a blob and returns its sha256 in hex.
-fn verify_and_hash(path: &Path, role: &BlobRole, blob: &Blob) -> Result<String, Error> {
-    let mut file = File::open(path).map_err(Error::read(path))?;
-    let mut hasher = Sha256::new();
-    let read = read_hashed(&mut file, |chunk| {
-        hasher.update(chunk);
-        Ok::<_, Infallible>(())
-    });
-    let (found, _) = read.map_err(|stopped| match stopped {
-        Stopped::Read(error) => Error::read(path)(error),
-        Stopped::Sink(never) => match never {},
-    })?;
-    check_digest(role, found, blob)?;
-    Ok(hex(&hasher.finalize()))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -187,12 +167,12 @@ fn descriptor(path: &str, media_type: &str, sha256: &str, size: u64) -> OciDescr
     }
 }
 
-/// Streams a file in chunks, and counts in `sent` the bytes that were taken.
-fn chunks(file: File, sent: Arc<AtomicU64>) -> impl Stream<Item = oci_client::errors::Result<Bytes>> {
-    stream::try_unfold((file, sent), |(mut file, sent)| async move {
+/// Streams a source in chunks, and counts in `sent` the bytes that were taken.
+fn chunks(source: impl Read, sent: Arc<AtomicU64>) -> impl Stream<Item = oci_client::errors::Result<Bytes>> {
+    stream::try_unfold((source, sent), |(mut source, sent)| async move {
         let mut chunk = Vec::with_capacity(CHUNK_BYTES);
-        (&mut file).take(CHUNK_BYTES as u64).read_to_end(&mut chunk)?;
+        (&mut source).take(CHUNK_BYTES as u64).read_to_end(&mut chunk)?;
         sent.fetch_add(chunk.len() as u64, Ordering::Relaxed);
-        Ok((!chunk.is_empty()).then(|| (chunk.into(), (file, sent))))
+        Ok((!chunk.is_empty()).then(|| (chunk.into(), (source, sent))))
     })
 }

@@ -1,7 +1,7 @@
 //! Downloads of blobs, which a later process may resume.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     io::Write as _,
     os::unix::fs::PermissionsExt as _,
     path::PathBuf,
@@ -14,11 +14,23 @@ use super::{
 use crate::{
     blob::{Blob, BlobRole},
     bundle::{verify::check_digest, write::Destination as _},
+    cancel::Cancel,
     digest::Digest,
     error::Error,
-    identity::FileIdentity,
+    identity::is_at,
     layout::{DOWNLOAD_EXTENSION, StoreFolder},
 };
+
+/// What there is of a blob that is to be downloaded.
+#[derive(Debug)]
+pub(crate) enum Download {
+    /// The store has it.
+    Present,
+    /// Another process downloads it.
+    Busy,
+    /// Nothing, or what an interrupted download left.
+    Part(PartialDownload),
+}
 
 /// The first bytes of a blob. Locked against other processes.
 #[derive(Debug)]
@@ -41,10 +53,16 @@ impl PartialDownload {
         Ok(())
     }
 
-    /// Returns whether the bytes are those of `blob`.
-    pub(crate) fn matches(&self, blob: &Blob) -> Result<bool, Error> {
-        let (digest, size) = Digest::of_file(&self.path).map_err(Error::read(&self.path))?;
+    /// Returns whether the bytes are those of `blob`. An error if the token is cancelled meanwhile.
+    pub(crate) fn matches(&self, blob: &Blob, cancel: &Cancel) -> Result<bool, Error> {
+        let (digest, size) = self.digest(cancel)?;
         Ok(Blob { digest, size } == *blob)
+    }
+
+    /// Returns digest and length of what is there.
+    fn digest(&self, cancel: &Cancel) -> Result<(Digest, u64), Error> {
+        let file = File::open(&self.path).map_err(Error::read(&self.path))?;
+        Digest::of_reader(&mut cancel.watch(file)).map_err(Error::read(&self.path))
     }
 
     /// Drops all bytes.
@@ -53,60 +71,58 @@ impl PartialDownload {
         self.len = 0;
         Ok(())
     }
-
-    /// Returns whether the path is still that of the open file. Another process may have completed the download.
-    fn is_current(&self) -> bool {
-        let [open, named] = [self.file.metadata(), fs::symlink_metadata(&self.path)]
-            .map(|found| found.ok().map(|found| FileIdentity::of(&found)));
-        open.zip(named).is_some_and(|(open, named)| open.is_same_file(&named))
-    }
 }
 
 impl Store {
-    /// Opens and locks the download of `blob`, which is new or was interrupted.
-    fn download(&self, blob: &Blob) -> Result<PartialDownload, Error> {
+    /// Opens and locks the download of `blob`, which is new or was interrupted. `None` if another process has the lock.
+    fn download(&self, blob: &Blob) -> Result<Option<PartialDownload>, Error> {
         let incoming = self.create_folder(StoreFolder::Incoming)?;
         let path = incoming.join(format!("{}.{DOWNLOAD_EXTENSION}", blob.digest.hex()));
         loop {
             let file = File::options().create(true).append(true).open(&path).map_err(Error::write(&path))?;
             // On a file system without locks two downloads may mix their bytes. The digest shows that.
-            _ = file.lock();
-            let len = file.metadata().map_err(Error::read(&path))?.len();
-            let download = PartialDownload { file, path: path.clone(), len };
-            if download.is_current() {
-                return Ok(download);
+            if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+                return Ok(None);
+            }
+            // Another process may have completed the download before the lock.
+            if is_at(&file, &path) {
+                let len = file.metadata().map_err(Error::read(&path))?.len();
+                return Ok(Some(PartialDownload { file, path, len }));
             }
         }
     }
 }
 
 impl StoreWriter {
-    /// Opens the download of `blob`, or returns `None` if the store has the blob.
-    pub(crate) fn download(&mut self, blob: &Blob) -> Result<Option<PartialDownload>, Error> {
+    /// Opens the download of `blob`.
+    pub(crate) fn download(&mut self, blob: &Blob) -> Result<Download, Error> {
         if self.contains(blob) {
-            return Ok(None);
+            return Ok(Download::Present);
         }
-        let download = self.store().download(blob)?;
-        // Another process may have completed it while this one waited for the lock.
-        Ok(if self.contains(blob) { None } else { Some(download) })
+        let Some(download) = self.store().download(blob)? else { return Ok(Download::Busy) };
+        // Another process may have completed it since.
+        Ok(if self.contains(blob) { Download::Present } else { Download::Part(download) })
     }
 
     /// Adds a complete download as a blob. If it is not the manifest's blob, it is removed.
+    ///
+    /// # Errors
+    /// It is another blob, the store cannot be written, or the token is cancelled meanwhile.
     pub(crate) fn add_download(
         &mut self,
         download: PartialDownload,
-        role: &BlobRole,
-        blob: &Blob,
+        (role, blob): (&BlobRole, &Blob),
+        cancel: &Cancel,
     ) -> Result<(), Error> {
+        download.file.sync_all().map_err(Error::write(&download.path))?;
+        let (digest, found) = download.digest(cancel)?;
         let PartialDownload { file, path, .. } = download;
-        file.sync_all().map_err(Error::write(&path))?;
-        let checked = Digest::of_file(&path).map_err(Error::read(&path)).and_then(|(digest, found)| {
-            if found != blob.size {
-                let Blob { digest, size: expected } = *blob;
-                return Err(Error::BlobSize { role: role.clone(), found, expected, digest });
-            }
+        let checked = if found == blob.size {
             check_digest(role, digest, blob)
-        });
+        } else {
+            let Blob { digest, size: expected } = *blob;
+            Err(Error::BlobSize { role: role.clone(), found, expected, digest })
+        };
         if let Err(error) = checked {
             _ = fs::remove_file(&path);
             return Err(error);

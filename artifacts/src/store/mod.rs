@@ -26,7 +26,7 @@ mod tests;
 mod write;
 
 #[cfg(feature = "registry")]
-pub(crate) use self::download::PartialDownload;
+pub(crate) use self::download::{Download, PartialDownload};
 pub use self::{
     bundles::StoredBundle,
     gc::GcSummary,

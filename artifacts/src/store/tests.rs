@@ -1,6 +1,7 @@
 use std::{
     ffi::OsStr,
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
     thread,
@@ -16,6 +17,7 @@ use super::{
 use crate::{
     bundle::{
         Bundle,
+        sign::SecretKey,
         write::{BundleWriter, Destination as _},
     },
     digest::Digest,
@@ -386,4 +388,40 @@ fn the_environment_may_name_no_store() {
         "no folder for the store: neither HOME, XDG_CACHE_HOME nor MLXCEL_STORE is set\n\
          hint: set MLXCEL_STORE to a folder"
     );
+}
+
+#[test]
+fn the_longest_name_has_a_place_for_its_signature() {
+    let (folder, store, _) = store();
+    let longest = "a".repeat(190);
+    let added = add(&store, &longest, "weights").unwrap();
+    let [secret, public] = ["key", "key.pub"].map(|name| folder.path().join(name));
+    let key = SecretKey::generate(&secret, &public, None).unwrap();
+    // Keys may be links, as those of Kubernetes' secrets are.
+    let link = folder.path().join("link");
+    symlink(&secret, &link).unwrap();
+    let secret = SecretKey::open(&link, || Ok(String::new())).unwrap();
+    added.sign(&secret, "comment").unwrap();
+    let opened = store.open_without_weights(Path::new(&longest)).unwrap();
+    assert_eq!(opened.verify_signature(&key).unwrap().key, key.id());
+    store.remove(&name(&longest)).unwrap();
+    assert!("a".repeat(191).parse::<Name>().is_err());
+}
+
+#[test]
+fn only_this_user_can_say_what_was_compiled_here() {
+    let (folder, store, _) = store();
+    let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
+    let [ours, theirs] = [(ours, "ours"), (theirs, "theirs")].map(|(at, weights)| bundle(&at, weights));
+    store.remember_built(&ours);
+    let built_here = |bundle: &Bundle| store.open(bundle.path()).unwrap().was_built_here();
+    assert!(built_here(&ours) && !built_here(&theirs));
+    // Whoever can write to the store can copy notes, but not make one.
+    let notes = StoreFolder::BuiltHere(rustix::process::geteuid().as_raw()).path(store.path());
+    let [note] = &list_folder(&notes).unwrap()[..] else { panic!("one note") };
+    let forged = notes.join(Digest::of(theirs.text().as_bytes()).hex());
+    for text in [String::new(), fs::read_to_string(note).unwrap()] {
+        fs::write(&forged, text).unwrap();
+        assert!(!built_here(&theirs));
+    }
 }

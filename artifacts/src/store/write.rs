@@ -97,7 +97,10 @@ impl StoreWriter {
             );
         }
         let others = blobs.values().sum();
-        blobs.extend(manifest.blobs().map(|(_, blob)| (blob.digest.hex(), blob.size)));
+        for (_, blob) in manifest.blobs() {
+            // A blob that is there has its own size, whatever this manifest says of it.
+            blobs.entry(blob.digest.hex()).or_insert(blob.size);
+        }
         let needed: u64 = blobs.values().sum();
         if needed > limit { Err(Error::StoreFull { needed: needed - others, others, limit }) } else { Ok(()) }
     }

@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    panic::resume_unwind,
     path::{Path, PathBuf},
     sync::mpsc,
     thread,
@@ -50,11 +51,15 @@ fn transfer<T: Send>(
     let (sender, receiver) = mpsc::channel();
     let ended = thread::scope(|scope| {
         let cancel = &cancel;
-        scope.spawn(move || {
+        let worker = scope.spawn(move || {
             let registry = Registry::new(reference, &DockerConfig::from_env(), plain_http);
-            sender.send(registry.and_then(|registry| work(&registry.cancelled_by(cancel))))
+            // Nobody receives it after an exception.
+            _ = sender.send(registry.and_then(|registry| work(&registry.cancelled_by(cancel))));
         });
-        wait::receive(py, receiver).inspect_err(|_| cancel.cancel())
+        let ended = wait::receive(py, receiver).inspect_err(|_| cancel.cancel());
+        // Other Python threads run while this one waits for the thread to end.
+        py.detach(|| worker.join()).unwrap_or_else(|panic| resume_unwind(panic));
+        ended
     });
     ended?.map_err(error::of_bundle)
 }

@@ -1,6 +1,6 @@
 //! The destination after writing, and after failures.
 
-use std::{env, os::unix::fs::symlink, process::Command, time::Duration};
+use std::{env, os::unix::fs::symlink, process::Command, thread, time::Duration};
 
 use tempfile::tempdir;
 
@@ -204,15 +204,20 @@ fn the_files_of_killed_writers_are_removed() {
         fs::write(staging.join(STAGING_LOCK), "").unwrap();
         staging
     };
-    age(&staging(".b.old"));
-    age(&staging(".c.old"));
-    staging(".b.new");
+    age(&staging(".b.k1lled"));
+    age(&staging(".c.k1lled"));
+    // Folders of others: one that is too young, and two that no writer made.
+    staging(".b.unaged");
+    age(&staging(".b.d"));
+    let other = staging(".b.backup");
+    fs::write(other.join(STAGING_LOCK), "1234").unwrap();
+    age(&other);
     fs::create_dir(folder.path().join(".b.mine")).unwrap();
     let alive = BundleWriter::create(&out).unwrap();
     age(alive.scratch());
     let alive_name = alive.scratch().file_name().unwrap().to_str().unwrap().to_owned();
     write(&out, "tiny").unwrap();
-    let mut kept = [".b.mine", ".b.new", &alive_name, ".c.old", "b"];
+    let mut kept = [".b.mine", ".b.unaged", ".b.d", ".b.backup", &alive_name, ".c.k1lled", "b"];
     kept.sort_unstable();
     assert_eq!(names(folder.path()), kept);
 }
@@ -369,4 +374,21 @@ fn disk_full_child() {
     assert_eq!(store.get(&Digest::of(b"key")).unwrap(), None);
     assert!(names(&folder.join("store/incoming")).is_empty());
     fs::remove_dir_all(folder.join("store")).unwrap();
+}
+
+#[test]
+fn a_bundle_that_is_being_changed_is_replaced_afterwards() {
+    let folder = tempdir().unwrap();
+    let out = folder.path().join("b");
+    let before = write(&out, "before").unwrap();
+    let lock = before.lock_unchanged(&out).unwrap();
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| write(&out, "after").unwrap());
+        thread::sleep(Duration::from_millis(300));
+        assert!(!writer.is_finished() && Bundle::open(&out).unwrap().manifest().model == "before");
+        drop(lock);
+        writer.join().unwrap();
+    });
+    assert_eq!(Bundle::open(&out).unwrap().manifest().model, "after");
+    assert!(matches!(before.lock_unchanged(&out), Err(Error::Changed { .. })));
 }

@@ -90,9 +90,15 @@ fn targets() {
     );
     assert_eq!(
         refused(|m| cpu(m, |t| {
-            t.dispatches.insert("mat\tmul".into(), Traffic { bytes: 1, position_bytes: u64::MAX });
+            t.dispatches.insert("\u{1b}]0;x".into(), Traffic { bytes: 1, position_bytes: 1 });
         })),
-        "position_bytes of dispatch `mat\\tmul` of target cpu is 18446744073709551615: more than any memory has"
+        "dispatch `\\u{1b}]0;x` of target cpu has a control character"
+    );
+    assert_eq!(
+        refused(|m| cpu(m, |t| {
+            t.dispatches.insert("matmul".into(), Traffic { bytes: 1, position_bytes: u64::MAX });
+        })),
+        "position_bytes of dispatch `matmul` of target cpu is 18446744073709551615: more than any memory has"
     );
     assert_eq!(
         refused(|m| cpu(m, |t| t.rewind = Some(usize::MAX))),
