@@ -67,7 +67,7 @@ pub struct SequenceRows<'a> {
 /// The result of a selected row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectedRow {
-    /// The id with the largest logit, the lowest on a tie.
+    /// The id with the largest logit, the lowest on a tie. If a logit is NaN, the size of the vocabulary.
     pub token: u32,
 }
 

@@ -89,7 +89,7 @@ impl Sampler {
     /// # Errors
     /// A logit is not a number, or all are minus infinity.
     pub fn sample(&mut self, logits: &[f32]) -> Result<u32, Error> {
-        check(logits)?;
+        check_logits(logits)?;
         self.draw(candidates(logits, &self.settings))
     }
 
@@ -123,7 +123,7 @@ impl Sampler {
 /// # Errors
 /// A logit is not a number, or all are minus infinity.
 pub(crate) fn largest_logit(logits: &[f32]) -> Result<u32, Error> {
-    check(logits)?;
+    check_logits(logits)?;
     largest(all(logits), 1).first().map(|best| best.id).ok_or(Error::NoLogits)
 }
 
@@ -162,8 +162,9 @@ fn candidates_of_best(best: &BestTokens, vocab: usize, settings: &Sampling) -> O
     let found = best.ids.iter().zip(&best.logits);
     let mut kept: Vec<Candidate> =
         found.map(|(&id, &logit)| Candidate { id, logit, cumulative: 0.0 }).collect();
-    let first = f64::from(kept.first()?.logit);
-    let weight = |candidate: &Candidate| libm::exp(f64::from(candidate.logit) - first);
+    let first = kept.first()?.logit;
+    // Subtracted as for all tokens, so that rounding keeps the same ones.
+    let weight = |candidate: &Candidate| libm::exp(f64::from(candidate.logit - first));
     let is_whole = kept.len() == vocab;
     if top_k > 0 {
         if top_k > kept.len() && !is_whole {
@@ -256,7 +257,7 @@ fn mass(logits: impl Iterator<Item = f32>, best: f32) -> f64 {
 }
 
 /// Checks that the logits are numbers. Minus infinity is one: with it a model excludes a token.
-fn check(logits: &[f32]) -> Result<(), Error> {
+pub(crate) fn check_logits(logits: &[f32]) -> Result<(), Error> {
     let is_bad = |value: f32| value.is_nan() || value == f32::INFINITY;
     if let Some(token) = logits.iter().position(|&value| is_bad(value)) {
         return Err(Error::BadLogit { token, value: logits[token] });
@@ -363,6 +364,19 @@ mod tests {
         let not_a_number = BestTokens { log_sum_exp: f32::NAN, ..best.clone() };
         let with = Sampling { top_k: 1, ..Sampling::default() };
         assert_eq!(Sampler::new(with).unwrap().sample_best(&not_a_number, 3).unwrap(), None);
+    }
+
+    #[test]
+    fn min_p_rounds_as_for_all_tokens() {
+        // The difference of the first two is -20 as `f32`, and more as `f64`.
+        let logits = [20.0f32, 9e-7, -9.0];
+        let min_p = (libm::exp(-20.0) * (1.0 + 4.5e-7)) as f32;
+        let with = Sampling { min_p, ..Sampling::default() };
+        assert_eq!(kept(&logits, with), [0]);
+        for count in [2, 3] {
+            let found = candidates_of_best(&best_of(&logits, count), 3, &with).unwrap();
+            assert_eq!(found.iter().map(|c| c.id).collect::<Vec<_>>(), [0], "{count}");
+        }
     }
 
     #[test]

@@ -269,8 +269,11 @@ impl ModelRunner for ScriptedModel {
     }
 }
 
-/// Returns the id with the largest logit, the lowest on a tie, as devices do.
+/// Returns the id with the largest logit, as devices do: the lowest on a tie, and the number of logits if one is NaN.
 fn best(logits: &[f32]) -> u32 {
+    if logits.iter().any(|logit| logit.is_nan()) {
+        return u32::try_from(logits.len()).unwrap_or(u32::MAX);
+    }
     let best = (0..logits.len()).reduce(|best, id| if logits[id] > logits[best] { id } else { best });
     best.map_or(0, |id| u32::try_from(id).unwrap_or(u32::MAX))
 }

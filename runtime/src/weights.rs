@@ -188,6 +188,26 @@ impl Weights {
         Err(Error::WeightsMismatch { problems, expected: parameters.len() })
     }
 
+    /// Checks as [`Weights::check`] does, then that the tensors have the digests that their parameters state. Reads those that
+    /// have one stated.
+    ///
+    /// # Errors
+    /// As [`Weights::check`], or a tensor has another digest. The error lists all of them.
+    pub fn check_digests(&self, parameters: &[Parameter]) -> Result<(), Error> {
+        self.check(parameters)?;
+        let problem = |Parameter { name, source, aliases, .. }: &Parameter| {
+            let expected = (*source)?;
+            let found =
+                self.name_in_files(name, aliases).and_then(|name| self.tensor(name)).map(Digest::of)?;
+            (found != expected).then(|| format!("{name}: {found}, expected {expected}"))
+        };
+        let problems: Vec<String> = parameters.iter().filter_map(problem).collect();
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Error::WeightsMismatch { problems, expected: parameters.len() })
+    }
+
     /// Makes tensors that the files have under one of a parameter's aliases available by the parameter's name.
     #[must_use]
     pub fn with_aliases(self, parameters: &[Parameter]) -> Self {
@@ -289,4 +309,42 @@ fn read_gguf(path: &Path, file: usize, bytes: &[u8]) -> Result<Vec<(String, Tens
         (name, Tensor { dtype, shape, file, range })
     });
     Ok(tensors.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tensors_have_the_digests_that_are_stated() {
+        let header = r#"{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},
+            "b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#;
+        let data = [1, 2, 3, 4, 5, 6, 7, 8];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(SINGLE_FILE);
+        let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &data].concat();
+        fs::write(&path, bytes).unwrap();
+        let weights = Weights::open(&path).unwrap();
+        let parameter = |name: &str, source| Parameter { source, ..Parameter::new(name, Dtype::F32, &[1]) };
+        let (of_a, of_b) = (Digest::of(&data[..4]), Digest::of(&data[4..]));
+        // The file has the second one under another name.
+        let renamed = |source| Parameter { aliases: vec!["b".into()], ..parameter("c", source) };
+        assert!(weights.check_digests(&[parameter("a", Some(of_a)), renamed(Some(of_b))]).is_ok());
+        // A bundle that was compiled without weights states none.
+        assert!(weights.check_digests(&[parameter("a", None), renamed(None)]).is_ok());
+        let refused = |parameters: &[Parameter]| weights.check_digests(parameters).unwrap_err().to_string();
+        let hint = "hint: give the checkpoint that the bundle was compiled from, or compile it for this one";
+        assert_eq!(
+            refused(&[parameter("a", Some(of_a)), renamed(Some(of_a))]),
+            format!(
+                "the weights do not fit the bundle: 1 of 2 tensors\n  c: {of_b}, expected {of_a}\n{hint}"
+            )
+        );
+        assert_eq!(
+            refused(&[parameter("d", Some(of_a))]),
+            format!(
+                "the weights do not fit the bundle: 1 of 1 tensors\n  d: missing, expected f32[1]\n{hint}"
+            )
+        );
+    }
 }

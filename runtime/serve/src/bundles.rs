@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use bytesize::ByteSize;
-use mlxcel_artifacts::{Bundle, Digest, Driver, Manifest, TargetArtifact, tensor_bytes};
+use mlxcel_artifacts::{Bundle, Digest, Driver, Manifest, TargetArtifact, entry::Parameter, tensor_bytes};
 use mlxcel_runtime::{
     CacheSize, CheckpointFiles, DeviceInfo, EncoderClient, EngineError, EngineSettings, Error, Request,
     StartedModel, TextFiles, Weights,
@@ -72,7 +72,9 @@ impl Opened {
         let Self { options, bundle, signature, shares } = self;
         let weights = Weights::choose(&bundle, options.weights.as_deref())?;
         if let Some(weights) = &weights {
-            let unused = weights.check(&bundle.manifest().parameters)?;
+            // The bundle's own weights were verified as it was opened.
+            let is_vouched_for = options.weights.is_some() && options.receipt_key.is_some();
+            let unused = check_weights(weights, &bundle.manifest().parameters, is_vouched_for)?;
             if let Some(first) = unused.first() {
                 let (count, first) = (unused.len(), first.escape_debug());
                 note(&format!("warning: the bundle does not use {count} of the weights, such as {first}"));
@@ -107,6 +109,21 @@ impl Opened {
             }
         }
     }
+}
+
+/// Checks that weights are those of the parameters. Returns the names of others.
+///
+/// A signed receipt vouches that a bundle gave an answer. So with `is_vouched_for` the weights have the digests that the bundle
+/// states, and not its names and shapes alone.
+fn check_weights(weights: &Weights, parameters: &[Parameter], is_vouched_for: bool) -> Result<Vec<String>> {
+    let unused = weights.check(parameters)?;
+    if is_vouched_for {
+        weights.check_digests(parameters).context(
+            "cannot sign receipts: they name the bundle, which was compiled with other weights\n\
+             hint: leave out --receipt-key to serve these weights without signatures",
+        )?;
+    }
+    Ok(unused)
 }
 
 /// Runs a step, so that a server that says that it is ready is.
@@ -189,7 +206,38 @@ fn context_bytes(manifest: &Manifest) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use mlxcel_artifacts::report;
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn signed_receipts_are_of_the_weights_of_the_bundle() {
+        let header = r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#;
+        let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &[1; 8]].concat();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("finetune.safetensors");
+        fs::write(&path, bytes).unwrap();
+        let weights = Weights::open(&path).unwrap();
+        let parameter = |source: Option<Digest>| -> Parameter {
+            serde_json::from_value(json!({ "name": "a", "dtype": "F32", "shape": [2], "source": source }))
+                .unwrap()
+        };
+        let check = |source, is_vouched_for| check_weights(&weights, &[parameter(source)], is_vouched_for);
+        let (same, other) = (Digest::of(&[1; 8]), Digest::of(b"other"));
+        // Without a key, other weights are served. A bundle without weights states no digest.
+        for (source, is_vouched_for) in [(other, false), (same, true)] {
+            assert!(check(Some(source), is_vouched_for).unwrap().is_empty());
+        }
+        assert!(check(None, true).unwrap().is_empty());
+        let error = check(Some(other), true).unwrap_err();
+        let report = report(error.as_ref());
+        assert!(report.starts_with("error: cannot sign receipts: they name the bundle"), "{report}");
+        assert!(report.contains(&format!("a: {same}, expected {other}")), "{report}");
+        assert!(report.contains("hint: leave out --receipt-key"), "{report}");
+    }
 
     #[test]
     fn memory_is_divided_by_need() {

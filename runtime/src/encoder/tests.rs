@@ -140,3 +140,19 @@ fn a_batch_that_fails_ends_its_requests_and_three_end_the_encoder() {
     drop(engine);
     assert!(embed(&client, &[vec![1]]).unwrap_err().to_string().starts_with("the engine's thread has ended"));
 }
+
+#[test]
+fn requests_without_texts_take_no_places() {
+    let (engine, gate, _) = gated(2);
+    drop(gate);
+    let client = engine.client();
+    for _ in 0..3 {
+        let (_guard, answer) = embed(&client, &[]).unwrap();
+        assert!(answer.recv().unwrap().unwrap().vectors.is_empty());
+    }
+    assert_eq!((client.usage().waiting, client.usage().work.steps), (0, 0));
+    let (_guard, answer) = embed(&client, &[vec![1]]).unwrap();
+    assert_eq!(answer.recv().unwrap().unwrap().vectors, [[1.0, 1.0]]);
+    drop(engine);
+    assert!(embed(&client, &[]).unwrap_err().to_string().starts_with("the engine's thread has ended"));
+}

@@ -52,7 +52,7 @@ pub struct Embeddings {
     pub queued: Duration,
 }
 
-/// Takes the answer to a request, on the encoder's thread.
+/// Takes the answer to a request, on the encoder's thread. One without texts is answered where it is submitted.
 pub type EmbeddingSink = Box<dyn FnOnce(Result<Embeddings, Error>) + Send>;
 
 enum Message {
@@ -140,6 +140,14 @@ impl EncoderClient {
     pub fn try_embed_to(&self, texts: Vec<Vec<u32>>, sink: EmbeddingSink) -> Result<RequestGuard, Error> {
         check_texts(self.limits(), &texts.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
         let (guard, cancel) = RequestGuard::new();
+        if texts.is_empty() {
+            if self.places.has_ended() {
+                return Err(EngineError::Closed.into());
+            }
+            // No batch has a text of it, so that nothing would give its place back.
+            sink(Ok(Embeddings { vectors: Vec::new(), queued: Duration::ZERO }));
+            return Ok(guard);
+        }
         self.places.try_take(self.limit)?;
         let job = Job { texts, vectors: vec![], at: Instant::now(), queued: None, sink, cancel };
         self.queue.send(Message::Submit(Box::new(job))).map_err(|_| EngineError::Closed)?;

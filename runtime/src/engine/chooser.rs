@@ -9,7 +9,7 @@ use super::{
 use crate::{
     error::{EngineError, Error},
     model::{BestTokens, ModelRunner, SelectedRow},
-    sampling::{Sampler, TokenLogprobs, largest_logit, logprobs, logprobs_of_best},
+    sampling::{Sampler, TokenLogprobs, check_logits, largest_logit, logprobs, logprobs_of_best},
 };
 
 /// A token of the answer, with log-probabilities if they were requested.
@@ -40,6 +40,11 @@ struct Row<'r, R> {
 }
 
 impl<R: ModelRunner> Row<'_, R> {
+    /// Returns whether a logit is NaN: the device's token is no token then.
+    fn has_nan(&self) -> bool {
+        self.token as usize >= self.runner.limits().vocab
+    }
+
     fn best(&mut self) -> Result<Option<BestTokens>, Error> {
         Ok(self.runner.best(self.selected).map_err(failed)?)
     }
@@ -98,7 +103,7 @@ impl Chooser {
         let mut row = Row { runner, selected, token: row.token };
         let chosen = match self.of_best(&mut row)? {
             Some(token) => token,
-            None => self.of_all(row.logits()?)?,
+            None => self.of_all(&mut row)?,
         };
         let best = if self.logprobs.is_some() { row.best()? } else { None };
         let known = self.logprobs.zip(best).and_then(|(count, best)| logprobs_of_best(&best, chosen, count));
@@ -117,7 +122,7 @@ impl Chooser {
 
     /// Chooses from the most likely tokens, which are read only if they can decide. `None` if they do not.
     fn of_best<R: ModelRunner>(&mut self, row: &mut Row<'_, R>) -> Result<Option<u32>, Error> {
-        if !self.bias.is_empty() || self.penalties != Penalties::default() {
+        if row.has_nan() || !self.bias.is_empty() || self.penalties != Penalties::default() {
             return Ok(None);
         }
         match (&mut self.sampler, &mut self.grammar) {
@@ -139,7 +144,12 @@ impl Chooser {
     }
 
     /// Chooses from all tokens.
-    fn of_all(&mut self, mut logits: Vec<f32>) -> Result<u32, Error> {
+    fn of_all<R: ModelRunner>(&mut self, row: &mut Row<'_, R>) -> Result<u32, Error> {
+        let mut logits = row.logits()?;
+        // First, because a grammar hides the logits of tokens that it excludes.
+        if row.has_nan() {
+            check_logits(&logits)?;
+        }
         self.penalties.apply(&self.counts, &mut logits);
         for &(token, bias) in &self.bias {
             if let Some(logit) = logits.get_mut(token as usize) {

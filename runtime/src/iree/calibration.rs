@@ -4,7 +4,8 @@
 //! that was interrupted goes on after the last complete part, and gives the same bits.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io::{self, Write as _},
     path::{Path, PathBuf},
     rc::Rc,
 };
@@ -59,7 +60,7 @@ pub(super) fn collect(
     }
     // A valid vocabulary has ids that fit.
     let ids: Vec<i32> = tokens[..count * window].iter().map(|&id| id.cast_signed()).collect();
-    let kept = KeptParts::new(bundle, packing, weights, text)?;
+    let kept = KeptParts::new(bundle, packing, weights, bytes(&ids))?;
     let done = kept.complete(calibration.steps.len());
     let states = if done == 0 { bytes(&ids).to_vec() } else { kept.states(done - 1)? };
     let program = vmfb::read(bundle, &packing.vmfb, target)?;
@@ -160,9 +161,11 @@ struct KeptParts {
 }
 
 impl KeptParts {
-    /// Finds or makes the folder for a text, the code and the weights.
-    fn new(bundle: &Bundle, packing: &Packing, weights: &Weights, text: &str) -> Result<Self, Error> {
-        let mut key = format!("{}\n{}\n", packing.vmfb.digest, Digest::of(text.as_bytes()));
+    /// Finds or makes the folder for tokens, the code and the weights.
+    ///
+    /// Not for a text: a bundle with another tokenizer makes other tokens of it.
+    fn new(bundle: &Bundle, packing: &Packing, weights: &Weights, tokens: &[u8]) -> Result<Self, Error> {
+        let mut key = format!("{}\n{}\n", packing.vmfb.digest, Digest::of(tokens));
         for path in weights.paths() {
             let (digest, _) = Digest::of_file(path).map_err(keep_in(path))?;
             key.push_str(&format!("{digest}\n"));
@@ -230,10 +233,11 @@ impl KeptParts {
         Ok((tensors, Digest::of(digests.as_bytes())))
     }
 
-    /// Writes a file that is there as a whole or not at all.
+    /// Writes a file that is there as a whole or not at all, also after the machine lost its power.
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
         let partial = path.with_extension("partial");
-        let written = fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, path));
+        let write = |mut file: File| file.write_all(bytes).and_then(|()| file.sync_all());
+        let written = File::create(&partial).and_then(write).and_then(|()| fs::rename(&partial, path));
         written.map_err(keep_in(&self.folder))
     }
 

@@ -182,13 +182,19 @@ fn next_tokens(
     let name = &entry.function().entry().name;
     let next = entry.function().take(ResultKind::NextToken, results)?;
     let next = next.read::<i32>().map_err(Error::iree(|| format!("read from {name}")))?;
-    let token = |&id: &i32| u32::try_from(id).ok().filter(|&id| (id as usize) < vocab);
-    let rows: Vec<SelectedRow> =
-        next.iter().take(selected).map_while(|id| Some(SelectedRow { token: token(id)? })).collect();
-    if rows.len() < selected {
-        return Err(Error::Unsupported(format!("{name} returns no token of the vocabulary")));
-    }
-    Ok(rows)
+    selected_rows(&next, selected, vocab)
+        .ok_or_else(|| Error::Unsupported(format!("{name} returns no token of the vocabulary")))
+}
+
+/// Returns the results of the first `selected` rows; `None` if there are fewer, or an id is none.
+///
+/// The id `vocab` is one: devices answer it if a logit is NaN, which concerns the request of that row alone.
+fn selected_rows(ids: &[i32], selected: usize, vocab: usize) -> Option<Vec<SelectedRow>> {
+    let row = |&id: &i32| {
+        let token = u32::try_from(id).ok().filter(|&id| id as usize <= vocab)?;
+        Some(SelectedRow { token })
+    };
+    ids.get(..selected)?.iter().map(row).collect()
 }
 
 #[cfg(test)]

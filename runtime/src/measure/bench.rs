@@ -118,7 +118,11 @@ impl BenchCase {
     ) -> Result<Took, Error> {
         let _span = engine.runner().trace().span_with(|| format!("{self}, {repetition}").into());
         let vocab = engine.limits().vocab;
-        // Other tokens for each case too, because pages of those before may be there.
+        if repetition == 0 {
+            // A case may be repeated, whose prompts are in pages still.
+            engine.clear_prefix_cache();
+        }
+        // Other tokens for each size too.
         let seed = 1 + repetition + 1009 * self.tokens();
         let mut text = tokens(self.depth, vocab, 0);
         if !text.is_empty() {
@@ -308,6 +312,14 @@ mod tests {
             [vec![8; 8], vec![7], vec![8; 8], vec![7]].concat()
         );
         assert_eq!(rows(&mut engine, case(BenchWork::Decode(3), 0), 1), [1; 8]);
+    }
+
+    #[test]
+    fn a_case_that_is_repeated_runs_its_prompts_again() {
+        let mut engine = engine();
+        for _ in 0..2 {
+            assert_eq!(rows(&mut engine, case(BenchWork::Prompt(128), 0), 1), [8; 32]);
+        }
     }
 
     #[test]

@@ -32,6 +32,13 @@ pub enum SelfTestResult {
         /// The recorded distance from the largest logit to the second largest.
         gap: f32,
     },
+    /// All tokens are those recorded, but the answer ended before them.
+    TooShort {
+        /// The tokens generated.
+        found: usize,
+        /// The tokens recorded.
+        expected: usize,
+    },
     /// The embedding is too far from the recorded one.
     EmbeddingMismatch {
         /// The largest difference of an element, relative to the length of the recorded embedding.
@@ -81,7 +88,12 @@ pub fn replay_generation<R: ModelRunner>(
     let mismatch = |(index, ((&found, &expected), &gap))| {
         (found != expected).then_some(SelfTestResult::TokenMismatch { index, found, expected, gap })
     };
-    Ok(pairs.filter_map(mismatch).next().unwrap_or(SelfTestResult::Passed))
+    if let Some(mismatch) = pairs.filter_map(mismatch).next() {
+        return Ok(mismatch);
+    }
+    let (found, expected) = (found.tokens.len(), tokens.len());
+    // A smaller context than that of the recording ends the answer before.
+    Ok(if found == expected { SelfTestResult::Passed } else { SelfTestResult::TooShort { found, expected } })
 }
 
 /// Records the embedding of `prompt`.
@@ -164,6 +176,9 @@ mod tests {
         let recorded = record_generation(&mut short, &[1, 2], 40).unwrap();
         assert_eq!(recorded.tokens, [3, 3, 3]);
         assert_eq!(replay_generation(&mut short, &recorded).unwrap(), SelfTestResult::Passed);
+        // A context that ends before does not pass.
+        let too_short = SelfTestResult::TooShort { found: 2, expected: 3 };
+        assert_eq!(replay_generation(&mut engine(3, &[3]), &recorded).unwrap(), too_short);
     }
 
     /// An encoder that always answers the same.

@@ -79,7 +79,7 @@ pub fn compare(found: &Tensor, expected: &Tensor, tolerance: Tolerance) -> Resul
     }
 }
 
-/// Returns the distance of two elements, and the size of the second.
+/// Returns the distance of two elements, and the size of the second; 0 if that is none or infinite, which is near no other.
 fn distance(a: Element, b: Element) -> (f64, f64) {
     let real = |a: f64, b: f64| match (a.is_nan(), b.is_nan()) {
         (true, true) => 0.0,
@@ -88,10 +88,11 @@ fn distance(a: Element, b: Element) -> (f64, f64) {
         _ if !a.is_finite() || !b.is_finite() => f64::INFINITY,
         _ => (a - b).abs(),
     };
+    let size = |size: f64| if size.is_finite() { size } else { 0.0 };
     match (a, b) {
         (Element::Complex(a, c), Element::Complex(b, d)) => {
             let [a, b, c, d] = [a, b, c, d].map(f64::from);
-            (real(a, b).hypot(real(c, d)), b.hypot(d))
+            (real(a, b).hypot(real(c, d)), size(b.hypot(d)))
         }
         // The distance of large integers is exact, and a float has room for it.
         (Element::Integer(a), Element::Integer(b)) => {
@@ -99,7 +100,7 @@ fn distance(a: Element, b: Element) -> (f64, f64) {
         }
         (a, b) => {
             let (a, b) = (value(a), value(b));
-            (real(a, b), if b.is_finite() { b.abs() } else { 0.0 })
+            (real(a, b), size(b.abs()))
         }
     }
 }
@@ -130,6 +131,8 @@ fn position(mut index: usize, shape: &[usize]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use safetensors::Dtype;
+
     use super::*;
 
     fn floats(values: &[f32]) -> Tensor {
@@ -166,6 +169,22 @@ mod tests {
         for (found, expected) in [(inf, -inf), (1.0, inf), (inf, 1.0), (nan, 1.0), (1.0, nan)] {
             assert!(compare(&floats(&[found]), &floats(&[expected]), loose).is_err(), "{found} {expected}");
         }
+    }
+
+    #[test]
+    fn complex_numbers_with_an_infinite_part() {
+        let of = |real: f32, imaginary: f32| {
+            Tensor::new(Dtype::C64, &[], [real.to_le_bytes(), imaginary.to_le_bytes()].concat()).unwrap()
+        };
+        let (inf, nan) = (f32::INFINITY, f32::NAN);
+        let is_near = |found: [f32; 2], expected: [f32; 2]| {
+            compare(&of(found[0], found[1]), &of(expected[0], expected[1]), Tolerance::default()).is_ok()
+        };
+        assert!(is_near([1.0, 2.0], [1.0, 2.000_001]) && !is_near([1.0, 2.0], [1.0, 2.1]));
+        assert!(is_near([inf, 2.0], [inf, 2.0]) && is_near([nan, inf], [nan, inf]));
+        // As with numbers that are finite, the other part counts.
+        assert!(!is_near([inf, 2.0], [inf, 3.0]) && !is_near([3.0, -inf], [2.0, -inf]));
+        assert!(!is_near([nan, 2.0], [nan, 3.0]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Log-probabilities in a model's own distribution.
 
-use super::{all, check, largest, mass};
+use super::{all, check_logits, largest, mass};
 use crate::{error::Error, model::BestTokens};
 
 /// The log-probabilities that come with a token, in the model's own distribution.
@@ -17,7 +17,7 @@ pub struct TokenLogprobs {
 /// # Errors
 /// A logit is not a number, or all are minus infinity.
 pub(crate) fn logprobs(logits: &[f32], token: u32, count: usize) -> Result<TokenLogprobs, Error> {
-    check(logits)?;
+    check_logits(logits)?;
     let log_total = log_sum_exp(logits);
     let logit = logits.get(token as usize).ok_or(Error::NoLogits)?;
     Ok(TokenLogprobs { token: (f64::from(*logit) - log_total) as f32, top: top(logits, log_total, count) })
@@ -36,7 +36,7 @@ pub(crate) fn logprobs_of_best(best: &BestTokens, token: u32, count: usize) -> O
 /// # Errors
 /// A logit is not a number, or all are minus infinity.
 pub fn top_logprobs(logits: &[f32], count: usize) -> Result<Vec<(u32, f32)>, Error> {
-    check(logits)?;
+    check_logits(logits)?;
     Ok(top(logits, log_sum_exp(logits), count))
 }
 

@@ -31,9 +31,12 @@ impl Tokenizer {
         if !text.contains(CUT) {
             return self.encode(&text, false);
         }
-        let cuts: Vec<_> = text.match_indices(CUT).map(|(at, cut)| at..at + cut.len()).collect();
-        let is_kept =
-            |part: &Range<usize>| !cuts.iter().any(|cut| cut.start <= part.start && part.end <= cut.end);
+        let cuts: Vec<Range<usize>> = text.match_indices(CUT).map(|(at, cut)| at..at + cut.len()).collect();
+        // Cuts ascend, so that the last one that begins no later than a token is the one that may contain it.
+        let is_kept = |part: &Range<usize>| {
+            let begun = cuts.partition_point(|cut| cut.start <= part.start);
+            begun == 0 || part.end > cuts[begun - 1].end
+        };
         let tokens = self.encode_with_offsets(&text)?;
         Ok(tokens.into_iter().filter(|(_, part)| is_kept(part)).map(|(id, _)| id).collect())
     }
@@ -113,6 +116,16 @@ mod tests {
         // The model's own text may have them, and a system message may not.
         let both = encode(&[("system", "</s>"), ("assistant", "</s>")]);
         assert_eq!(both, [&[256][..], &bytes("</s>"), &[257, 257, 257]].concat());
+    }
+
+    #[test]
+    fn many_special_tokens_of_a_message_are_text() {
+        // Comparing each token with each cut would take hours.
+        let forged = "</s>".repeat(200_000);
+        let found = encode(&[("user", &forged)]);
+        assert_eq!((found.len(), found[0], found[found.len() - 1]), (2 + forged.len(), 256, 257));
+        let text: Vec<u8> = found[1..=forged.len()].iter().filter_map(|&id| u8::try_from(id).ok()).collect();
+        assert_eq!(String::from_utf8(text).unwrap(), forged);
     }
 
     #[test]

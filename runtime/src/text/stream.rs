@@ -12,11 +12,13 @@ impl Tokenizer {
     /// The tokenizer refuses the prompt.
     pub fn stream(&self, prompt: &[u32], stops: &[String]) -> Result<TextStream, Error> {
         // The text before decides whether the first word begins with a space.
-        let taken = self.decode(prompt)?.trim_end_matches(REPLACEMENT).to_string();
+        let text = self.decode(prompt)?;
+        let taken = text.trim_end_matches(REPLACEMENT).to_string();
         Ok(TextStream {
             tokenizer: self.clone(),
             window: prompt.to_vec(),
             complete: prompt.len(),
+            prompt: (taken != text).then_some(text),
             taken,
             stops: stops.iter().filter(|stop| !stop.is_empty()).cloned().collect(),
             held: HeldText::default(),
@@ -40,6 +42,8 @@ pub struct TextStream {
     window: Vec<u32>,
     /// The number of tokens of the last whole characters. They decide how the text after them begins.
     complete: usize,
+    /// The prompt's text if it ends in U+FFFD, until text after it is taken. What follows may complete a character there.
+    prompt: Option<String>,
     /// The part of the window's text that was taken.
     taken: String,
     stops: Vec<String>,
@@ -82,19 +86,44 @@ impl TextStream {
         self.window.push(token);
         let text = self.tokenizer.decode(&self.window)?;
         let whole = text.trim_end_matches(REPLACEMENT);
-        let Some(new) = whole.strip_prefix(&self.taken) else {
+        let is_whole = whole.len() == text.len();
+        match self.after_taken(whole) {
+            Some(new) => {
+                self.held.push(new);
+                if !new.is_empty() {
+                    self.prompt = None;
+                }
+                if is_whole && !new.is_empty() {
+                    self.forget_complete()?;
+                } else {
+                    self.taken = whole.to_string();
+                }
+            }
+            // Bytes that are no characters have replaced characters before them, which were taken.
+            None if is_whole => {
+                let new = self.tokenizer.decode(&self.window[self.complete..])?;
+                self.held.push(&new);
+                self.prompt = None;
+                self.forget_complete()?;
+            }
             // An unfinished character can hide the characters before it until it is complete.
-            return Ok(Piece::default());
-        };
-        self.held.push(new);
-        if whole.len() == text.len() && !new.is_empty() {
-            self.window.drain(..self.complete);
-            self.complete = self.window.len();
-            self.taken = self.tokenizer.decode(&self.window)?;
-        } else {
-            self.taken.push_str(new);
+            None => return Ok(Piece::default()),
         }
         Ok(self.release())
+    }
+
+    /// Returns what follows the text that was taken; `None` if `text` does not begin with that.
+    fn after_taken<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let after_prompt = self.prompt.as_deref().and_then(|prompt| text.strip_prefix(prompt));
+        after_prompt.or_else(|| text.strip_prefix(self.taken.as_str()))
+    }
+
+    /// Drops the tokens before those that completed the text.
+    fn forget_complete(&mut self) -> Result<(), Error> {
+        self.window.drain(..self.complete);
+        self.complete = self.window.len();
+        self.taken = self.tokenizer.decode(&self.window)?;
+        Ok(())
     }
 
     /// Ends the text and returns the rest of it.
@@ -104,8 +133,11 @@ impl TextStream {
     pub fn finish(&mut self) -> Result<Piece, Error> {
         let text = self.tokenizer.decode(&self.window)?;
         // All whole characters were taken. The rest is bytes of a character that stays unfinished.
-        let rest = text.strip_prefix(&self.taken).unwrap_or("\u{fffd}");
-        self.held.push(rest);
+        match self.after_taken(&text) {
+            Some(rest) => self.held.push(rest),
+            None => self.held.push(&self.tokenizer.decode(&self.window[self.complete..])?),
+        }
+        self.prompt = None;
         self.taken = text;
         let mut piece = self.release();
         if !piece.stopped {
@@ -133,31 +165,9 @@ impl TextStream {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::tokenizer::test_tokenizers::{byte_level, from_json},
+        super::tokenizer::test_tokenizers::{byte_fallback, byte_level},
         *,
     };
-
-    /// Makes a tokenizer like Llama 2's: `▁` for a space, bytes as `<0xE2>`, and no space at the start of a text.
-    fn byte_fallback() -> Tokenizer {
-        let mut vocab = serde_json::Map::new();
-        for byte in 0..=255u32 {
-            vocab.insert(format!("<0x{byte:02X}>"), byte.into());
-        }
-        for (id, word) in ["▁Paris", "▁is", "é", "▁"].into_iter().enumerate() {
-            vocab.insert(word.into(), (256 + id).into());
-        }
-        from_json(&serde_json::json!({
-            "version": "1.0",
-            "added_tokens": [],
-            "decoder": {"type": "Sequence", "decoders": [
-                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
-                {"type": "ByteFallback"},
-                {"type": "Fuse"},
-                {"type": "Strip", "content": " ", "start": 1, "stop": 0},
-            ]},
-            "model": {"type": "BPE", "vocab": vocab, "merges": [], "byte_fallback": true},
-        }))
-    }
 
     /// Returns the pieces of a stream, with `$` after a stop text, or else the piece of `finish` at the end.
     fn pieces(tokenizer: &Tokenizer, prompt: &[u32], tokens: &[u32], stops: &[&str]) -> Vec<String> {
@@ -203,9 +213,40 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_are_no_character_hide_no_text_after_them() {
+        let tokenizer = byte_fallback();
+        let bad = [0xc3, 0xa9, 0xe2, 256, 257];
+        // The tokenizer replaces the character before the bad byte, too.
+        assert_eq!(tokenizer.decode(&bad).unwrap(), "\u{fffd}\u{fffd}\u{fffd} Paris is");
+        let found = pieces(&tokenizer, &[], &bad, &[]);
+        assert_eq!(found, ["", "é", "", "\u{fffd} Paris", " is", ""]);
+        assert_eq!(
+            pieces(&tokenizer, &[], &bad, &[" is"]),
+            ["", "é", "", "\u{fffd} Paris", "", "$"],
+            "a stop text after a bad byte"
+        );
+        let found = pieces(&tokenizer, &[], &[256, 0x0a, 0xf0, 0x9f, 257, 256], &[]);
+        assert_eq!(found, ["Paris", "\n", "", "", "\u{fffd}\u{fffd} is", " Paris", ""]);
+        // The line's end is that of the prompt.
+        let found = pieces(&tokenizer, &[256, 0x0a], &[0xf0, 257, 0x0a, 0xf0, 0x9f], &[]);
+        assert_eq!(found, ["", "\u{fffd} is", "\n", "", "", "\u{fffd}\u{fffd}"]);
+    }
+
+    #[test]
     fn a_prompt_that_ends_within_a_character() {
         let euro = bytes("€");
         assert_eq!(pieces(&byte_level(), &euro[..2], &euro[2..], &[]), ["€", ""]);
+        // The character stays unfinished, and is the prompt's.
+        assert_eq!(pieces(&byte_level(), &euro[..2], &bytes("b"), &[]), ["b", ""]);
+    }
+
+    #[test]
+    fn a_prompt_that_ends_in_a_replacement_character() {
+        let of = |text: &str| pieces(&byte_level(), &bytes("a\u{fffd}"), &bytes(text), &[]);
+        assert_eq!(of("b"), ["b", ""]);
+        assert_eq!(of(""), [""]);
+        assert_eq!(of("\u{fffd}b"), ["", "", "", "\u{fffd}b", ""]);
+        assert_eq!(of("\u{fffd}"), ["", "", "", "\u{fffd}"]);
     }
 
     #[test]

@@ -220,6 +220,28 @@ pub(crate) mod test_tokenizers {
         }))
     }
 
+    /// Makes a tokenizer like Llama 2's: `▁` for a space, bytes as `<0xE2>`, and no space at the start of a text.
+    pub(crate) fn byte_fallback() -> Tokenizer {
+        let mut vocab = serde_json::Map::new();
+        for byte in 0..=255u32 {
+            vocab.insert(format!("<0x{byte:02X}>"), byte.into());
+        }
+        for (id, word) in ["▁Paris", "▁is", "é", "▁"].into_iter().enumerate() {
+            vocab.insert(word.into(), (256 + id).into());
+        }
+        from_json(&serde_json::json!({
+            "version": "1.0",
+            "added_tokens": [],
+            "decoder": {"type": "Sequence", "decoders": [
+                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+                {"type": "ByteFallback"},
+                {"type": "Fuse"},
+                {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+            ]},
+            "model": {"type": "BPE", "vocab": vocab, "merges": [], "byte_fallback": true},
+        }))
+    }
+
     pub(crate) fn from_json(json: &serde_json::Value) -> Tokenizer {
         Tokenizer::from_json(json.to_string().as_bytes()).unwrap()
     }

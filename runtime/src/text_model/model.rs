@@ -113,7 +113,7 @@ impl TextModel {
     pub fn request(&self, prompt: Prompt, options: &AnswerOptions) -> Result<TextRequest, Error> {
         let client = self.generator()?;
         let grammar = options.constraint(&self.texts, client.limits().vocab)?;
-        let before = if prompt.is_message { Vec::new() } else { prompt.tokens.clone() };
+        let before = prompt.before(grammar.is_some());
         let room = client.room(prompt.tokens.len());
         let request = options.request(prompt, self.texts.eos(), grammar, room)?;
         Ok(TextRequest { request, before, stop: options.stop.clone() })

@@ -19,3 +19,12 @@ pub struct TextRequest {
     pub(crate) before: Vec<u32>,
     pub(crate) stop: Vec<String>,
 }
+
+impl Prompt {
+    /// Returns the tokens whose text the answer continues. `has_format` says that a grammar decides what it is.
+    ///
+    /// A message begins with its first word. A format says how its text begins, which may be with a space.
+    pub(super) fn before(&self, has_format: bool) -> Vec<u32> {
+        if self.is_message && !has_format { Vec::new() } else { self.tokens.clone() }
+    }
+}

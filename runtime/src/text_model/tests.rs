@@ -11,6 +11,7 @@ use super::{
 use crate::{
     engine::{EngineSettings, EngineThread, Request},
     scripted::ScriptedModel,
+    text::tokenizer::test_tokenizers::byte_fallback,
 };
 
 /// Longer than anything here takes.
@@ -30,6 +31,18 @@ fn an_answer_without_a_limit_has_what_there_is_room_for() {
     assert_eq!([most(None, false, 54), most(None, false, 300)], [54, 128]);
     // What is asked for stays, and is refused where it does not fit.
     assert_eq!(most(Some(70), true, 54), 70);
+}
+
+#[test]
+fn a_message_of_a_format_keeps_its_space() {
+    // The decoder drops the space at the start of a text.
+    let prompt = |is_message| Prompt { tokens: vec![256], is_message };
+    let text = |is_message, has_format| {
+        let before = prompt(is_message).before(has_format);
+        byte_fallback().stream(&before, &[]).unwrap().push(257).unwrap().text
+    };
+    assert_eq!([text(true, false), text(true, true)], ["is", " is"]);
+    assert_eq!([text(false, false), text(false, true)], [" is", " is"]);
 }
 
 /// Begins an answer that has two tokens before its step fails.

@@ -69,6 +69,10 @@ impl ChatRequest {
             let message = "tools and a format of the answer are given, expected one of them";
             return Err(ApiError::invalid_field("tools", message));
         }
+        if request.generation.ignore_eos && !request.functions.is_empty() {
+            let message = "ignore_eos is true, expected false for an answer that can have calls of tools";
+            return Err(ApiError::invalid_field("ignore_eos", message));
+        }
         Ok(request)
     }
 }
@@ -159,5 +163,13 @@ mod tests {
         );
         let body = json!({ "messages": [user], "logprobs": true, "top_logprobs": 21 });
         assert_eq!(refused(body), "top_logprobs: top_logprobs is 21, expected 0 to 20");
+        let tool = json!({ "type": "function", "function": { "name": "f" } });
+        let mut body = json!({ "messages": [user], "tools": [tool], "ignore_eos": true });
+        assert_eq!(
+            refused(body.clone()),
+            "ignore_eos: ignore_eos is true, expected false for an answer that can have calls of tools"
+        );
+        body["tool_choice"] = "none".into();
+        assert!(ChatRequest::parse(body.to_string().as_bytes()).is_ok());
     }
 }

@@ -36,7 +36,8 @@ pub(crate) struct Generation {
     pub(crate) constraint: Option<Constraint>,
     /// Whether answers have receipts.
     pub(crate) receipt: bool,
-    ignore_eos: bool,
+    /// Whether the end of a text does not end an answer.
+    pub(crate) ignore_eos: bool,
     sampling: Option<Sampling>,
     penalties: Penalties,
     logit_bias: Vec<(u32, f32)>,

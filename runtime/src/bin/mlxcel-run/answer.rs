@@ -28,6 +28,8 @@ pub(crate) struct Answer {
 /// Writes the tokens of an answer, and keeps the first error.
 struct Writer<'a> {
     stream: Option<TextStream>,
+    /// Tokens that end the text.
+    eos: Vec<u32>,
     out: &'a mut dyn Write,
     written: usize,
     error: Option<Error>,
@@ -44,7 +46,7 @@ pub(crate) fn answer<R: ModelRunner>(
     let &Form { tokenizer, stops, is_message } = form;
     let before = if is_message { vec![] } else { request.prompt.clone() };
     let stream = tokenizer.map(|tokenizer| tokenizer.stream(&before, stops)).transpose()?;
-    let mut writer = Writer { stream, out, written: 0, error: None };
+    let mut writer = Writer { stream, eos: request.eos.clone(), out, written: 0, error: None };
     let mut stopped = false;
     let trace = engine.runner().trace();
     let generation = engine.generate(request, cancel, &mut |token| {
@@ -76,6 +78,10 @@ impl Writer<'_> {
             self.written += 1;
             return Ok(false);
         };
+        // It is no part of the text, also if the tokenizer has a text for it.
+        if self.eos.contains(&token) {
+            return Ok(false);
+        }
         let Piece { text, stopped } = stream.push(token)?;
         if !text.is_empty() {
             write(self.out, &text)?;
@@ -105,10 +111,20 @@ mod tests {
     }
 
     fn ask(tokenizer: Option<&Tokenizer>, stops: &[&str], out: &mut dyn Write) -> Result<Answer> {
+        ask_until(vec![], tokenizer, stops, out)
+    }
+
+    /// Asks for an answer that these tokens end.
+    fn ask_until(
+        eos: Vec<u32>,
+        tokenizer: Option<&Tokenizer>,
+        stops: &[&str],
+        out: &mut dyn Write,
+    ) -> Result<Answer> {
         let stops: Vec<String> = stops.iter().map(ToString::to_string).collect();
         let model = ScriptedModel::answering(100, 4, 1, &[1, 2, 3, 0]);
         let mut engine = Engine::new(model, EngineSettings::default())?;
-        let request = Request { prompt: vec![0], max_tokens: 4, ..Request::default() };
+        let request = Request { prompt: vec![0], max_tokens: 4, eos, ..Request::default() };
         let form = Form { tokenizer, stops: &stops, is_message: false };
         answer(&mut engine, request, &form, &Cancel::new(), out)
     }
@@ -132,6 +148,18 @@ mod tests {
         // The beginning of a stop text alone is text.
         let found = ask(Some(&tokenizer()), &["ab"], &mut vec![]).unwrap();
         assert_eq!((found.text.as_deref(), found.generation.stop_reason), (Some("bcda"), StopReason::Length));
+    }
+
+    #[test]
+    fn a_token_that_ends_the_text_is_no_part_of_it() {
+        // The tokenizer does not mark it as special. What may begin a stop text is text at the end.
+        let mut out = vec![];
+        let found = ask_until(vec![3], Some(&tokenizer()), &["cd"], &mut out).unwrap();
+        assert_eq!((found.text.as_deref(), out.as_slice()), (Some("bc"), &b"bc"[..]));
+        assert_eq!((found.generation.tokens, found.generation.stop_reason), (vec![1, 2, 3], StopReason::Eos));
+        let mut out = vec![];
+        ask_until(vec![3], None, &[], &mut out).unwrap();
+        assert_eq!(out, b"1,2,3");
     }
 
     #[test]

@@ -199,10 +199,11 @@ pub(crate) struct Options {
     pub(crate) embed: bool,
     /// Compare this device's answers with those recorded in the bundle
     #[arg(long, conflicts_with_all = ANSWER_OPTIONS,
-        conflicts_with_all = ["json", "source", "max_tokens", "record_test", "embed"], help_heading = "Modes")]
+        conflicts_with_all = ["json", "source", "max_tokens", "ctx_size", "record_test", "embed"],
+        help_heading = "Modes")]
     pub(crate) self_test: bool,
     /// Record this device's answers in the bundle for --self-test, to -p, --tokens or default prompts
-    #[arg(long, conflicts_with_all = ANSWER_OPTIONS, conflicts_with_all = ["json", "embed"],
+    #[arg(long, conflicts_with_all = ANSWER_OPTIONS, conflicts_with_all = ["json", "file", "embed"],
         help_heading = "Modes")]
     pub(crate) record_test: bool,
     /// Make the answer of a receipt again, and compare all tokens

@@ -11,6 +11,7 @@ use mlxcel_artifacts::{Bundle, INTERRUPTED, SignatureInfo};
 use mlxcel_runtime::{
     CheckpointFiles, Engine, Error, LoadOptions, ModelRunner, Tokenizer,
     engine::SharedGrammar,
+    eos_ids,
     receipt::{self, Receipt, ReceiptError, Replayed},
 };
 
@@ -39,15 +40,21 @@ pub(crate) fn run(
     let bundle = bundle?;
     let context = check_bundle(&receipts, &bundle)?;
     let weights = open_weights(options, &bundle)?;
+    // Those of the bundle were verified as it was opened. The receipts name it, and so its tensors.
+    if let Some(given) = weights.as_ref().filter(|_| options.weights.is_some()) {
+        given.check_digests(&bundle.manifest().parameters)?;
+    }
     let files = CheckpointFiles::new(&bundle, options.checkpoint());
     let tokenizer = tokenizer(&files, &receipts)?;
+    // Servers compile grammars for these, also if a request ignores them and records none.
+    let eos = eos_ids(&files)?;
     let load_options = LoadOptions { context: Some(context), ..options.load_options() };
     let mut engine = open_engine_with(options, &bundle, weights, &load_options)?;
     note_target(&receipts, &engine);
     let mut out = io::stdout().lock();
     let mut failed = 0;
     for (index, receipt) in receipts.iter().enumerate() {
-        let grammar = grammar(receipt, tokenizer.as_ref(), engine.limits().vocab)?;
+        let grammar = grammar(receipt, tokenizer.as_ref(), engine.limits().vocab, &eos)?;
         let replayed = {
             let _answering = interrupt.answering();
             receipt::replay(&mut engine, receipt, tokenizer.as_ref(), grammar, &interrupt.cancel)?
@@ -109,19 +116,24 @@ fn tokenizer(files: &CheckpointFiles<'_>, receipts: &[Receipt]) -> Result<Option
     }
 }
 
-/// Compiles the grammar of a receipt's constraint.
+/// Compiles the grammar of a receipt's constraint, for a model whose texts end with `eos`.
 #[cfg(feature = "grammar")]
-fn grammar(receipt: &Receipt, tokenizer: Option<&Tokenizer>, vocab: usize) -> Result<Option<SharedGrammar>> {
+fn grammar(
+    receipt: &Receipt,
+    tokenizer: Option<&Tokenizer>,
+    vocab: usize,
+    eos: &[u32],
+) -> Result<Option<SharedGrammar>> {
     let (Some(constraint), Some(tokenizer)) = (&receipt.request.constraint, tokenizer) else {
         return Ok(None);
     };
-    let compiler = mlxcel_runtime::grammar::GrammarCompiler::new(tokenizer, vocab, &receipt.request.eos)?;
+    let compiler = mlxcel_runtime::grammar::GrammarCompiler::new(tokenizer, vocab, eos)?;
     Ok(Some(compiler.compile(&constraint.to_constraint()?)?))
 }
 
 /// Refuses a receipt with a constraint, because this program was built without grammars.
 #[cfg(not(feature = "grammar"))]
-fn grammar(receipt: &Receipt, _: Option<&Tokenizer>, _: usize) -> Result<Option<SharedGrammar>> {
+fn grammar(receipt: &Receipt, _: Option<&Tokenizer>, _: usize, _: &[u32]) -> Result<Option<SharedGrammar>> {
     match &receipt.request.constraint {
         None => Ok(None),
         Some(constraint) => bail!(
@@ -209,12 +221,26 @@ mod tests {
         insta::assert_snapshot!(line(reason, None), @"FAIL  1 of 2, after 2 tokens: all 3 tokens are equal, then eos, expected length");
     }
 
+    #[cfg(feature = "grammar")]
+    #[test]
+    fn a_grammar_ends_as_the_model_does() {
+        let json = r#"{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "<e>": 2}, "merges": []},
+            "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}}"#;
+        let tokenizer = Tokenizer::from_json(json.as_bytes()).unwrap();
+        // The request ignored the end of text, so that it has none.
+        let receipt = receipt(Some(RecordedConstraint::Regex("a*".into())));
+        assert!(receipt.request.eos.is_empty());
+        let grammar = grammar(&receipt, Some(&tokenizer), 3, &[2]).unwrap().unwrap();
+        let mut state = grammar.begin().unwrap();
+        assert_eq!(state.allowed().unwrap()[0] & 0b111, 0b101);
+    }
+
     #[cfg(not(feature = "grammar"))]
     #[test]
     fn a_constraint_needs_a_program_with_grammars() {
         let receipt = receipt(Some(RecordedConstraint::Regex("a+".into())));
         assert_eq!(
-            grammar(&receipt, None, 4).unwrap_err().to_string(),
+            grammar(&receipt, None, 4, &[]).unwrap_err().to_string(),
             "the answer had to match a regular expression, which this program cannot enforce\n\
              hint: build it with cargo build --release -p mlxcel-runtime --features grammar"
         );

@@ -149,6 +149,9 @@ fn line(index: usize, count: usize, case: &SelfTestCase, result: &SelfTestResult
             index + 1,
             tokens.len()
         ),
+        SelfTestResult::TooShort { found, expected } => {
+            format!("FAIL  {which}: the answer ends after {found} tokens, expected {expected}")
+        }
         SelfTestResult::EmbeddingMismatch { distance, tolerance } => format!(
             "FAIL  {which}: the embedding differs by {distance:.4} of its length, expected at most {tolerance}"
         ),
@@ -170,6 +173,8 @@ mod tests {
         let diverged = SelfTestResult::TokenMismatch { index: 1, found: 9, expected: 4, gap: 0.25 };
         insta::assert_snapshot!(line(0, 3, &recorded, &SelfTestResult::Passed), @"ok    1 of 3, after 2 tokens: 3 tokens");
         insta::assert_snapshot!(line(1, 3, &recorded, &diverged), @"FAIL  2 of 3, after 2 tokens: token 2 of 3 is 9, expected 4, whose logit led by 0.2500");
+        let short = SelfTestResult::TooShort { found: 2, expected: 3 };
+        insta::assert_snapshot!(line(1, 3, &recorded, &short), @"FAIL  2 of 3, after 2 tokens: the answer ends after 2 tokens, expected 3");
         let embedding = SelfTestCase { prompt: vec![1], embedding: vec![1.0], ..SelfTestCase::default() };
         let distant = SelfTestResult::EmbeddingMismatch { distance: 0.5, tolerance: 0.01 };
         insta::assert_snapshot!(line(2, 3, &embedding, &distant), @"FAIL  3 of 3, after 1 token: the embedding differs by 0.5000 of its length, expected at most 0.01");

@@ -51,7 +51,7 @@ struct Places {
     mask: [u32; 1],
 }
 
-fn places(allowed: &[&[u32]]) -> Option<SharedGrammar> {
+pub(super) fn places(allowed: &[&[u32]]) -> Option<SharedGrammar> {
     let allowed = allowed.iter().map(|tokens| tokens.to_vec()).collect();
     Some(SharedGrammar::new(Places { allowed, at: 0, mask: [0] }))
 }

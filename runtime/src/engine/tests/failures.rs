@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-use super::*;
+use super::{choices::places, *};
 use crate::{engine::Speculation, error::EngineError, sampling::Sampling};
 
 #[test]
@@ -125,16 +125,43 @@ fn a_failed_read_ends_its_request_alone() {
 #[test]
 fn logits_that_are_no_numbers_end_a_request_and_count_as_no_failure() {
     let settings = EngineSettings { failures: 1, ..EngineSettings::default() };
-    let model = ScriptedModel::new(plain(), |seen, _| match seen {
-        [7, ..] => vec![f32::NAN; VOCAB],
-        _ => vec![0.0; VOCAB],
-    });
-    let mut engine = engine_with(model, settings);
-    let with = |token| Request { sampling: Some(Sampling::default()), ..request(&[token], 2) };
-    let (bad, good) = (engine.submit(with(7)).unwrap(), engine.submit(with(1)).unwrap());
-    finish(&mut engine);
-    assert!(answer(&mut engine, bad).error().starts_with("the logit of token 0 is NaN"));
-    assert_eq!(answer(&mut engine, good).reason(), StopReason::Length);
+    let script = |seen: &[u32], _: u64| {
+        let mut logits = vec![0.0; VOCAB];
+        match seen {
+            // A token that the grammar excludes.
+            [7, ..] => logits[5] = f32::NAN,
+            // An answer that begins well, and whose drafts are right.
+            [8, ..] if seen.len() < 5 => logits[8] = 60.0,
+            [8, ..] => logits.fill(f32::NAN),
+            _ => {}
+        }
+        logits
+    };
+    let allowed: [&[u32]; 9] = [&[0, 8]; 9];
+    let sampling = Some(Sampling::default());
+    let speculate = Some(Speculation { ngram_min: 1, ..Speculation::default() });
+    let ways = [
+        Request::default(),
+        Request { sampling, ..Request::default() },
+        Request { grammar: places(&allowed), ..Request::default() },
+        Request { sampling, grammar: places(&allowed), ..Request::default() },
+        Request { speculate, ..Request::default() },
+        Request { logit_bias: vec![(0, 1.0)], logprobs: Some(1), ..Request::default() },
+    ];
+    for way in ways {
+        let mut engine = engine_with(ScriptedModel::new(plain(), script), settings);
+        let prompts: [&[u32]; 3] = [&[7], &[8, 8, 8], &[1]];
+        let ids = prompts.map(|prompt| {
+            let request = Request { prompt: prompt.to_vec(), max_tokens: 9, ..way.clone() };
+            engine.submit(request).unwrap()
+        });
+        finish(&mut engine);
+        let [of_one, of_all, good] = ids.map(|id| answer(&mut engine, id));
+        assert!(of_one.error().starts_with("the logit of token 5 is NaN"), "{way:?}");
+        assert!(of_all.error().starts_with("the logit of token 0 is NaN"), "{way:?}");
+        assert!(of_all.tokens.iter().all(|&token| token == 8), "{way:?} {:?}", of_all.tokens);
+        assert_eq!((good.tokens.len(), good.end.unwrap().is_ok()), (9, true), "{way:?}");
+    }
 }
 
 #[test]

@@ -415,3 +415,17 @@ fn a_smaller_context_is_enforced() {
     assert_eq!(generate(&mut engine, &[1; 4], 99).unwrap(), expected(&[1; 4])[..3]);
     assert!(matches!(generate(&mut engine, &[1; 7], 1), Err(Error::TooLong { context: 6, .. })));
 }
+
+#[test]
+fn an_id_past_the_vocabulary_is_an_answer_of_one_row() {
+    let rows = |ids: &[i32], selected| {
+        let rows = selected_rows(ids, selected, VOCAB)?;
+        Some(rows.iter().map(|row| row.token).collect::<Vec<_>>())
+    };
+    // The second row has a logit that is NaN.
+    assert_eq!(rows(&[3, 64, 0], 3), Some(vec![3, 64, 0]));
+    assert_eq!(rows(&[3, 65, 0], 3), None);
+    assert_eq!(rows(&[3, -1, 0], 3), None);
+    assert_eq!(rows(&[3, -1, 0], 1), Some(vec![3]));
+    assert_eq!(rows(&[3], 2), None);
+}

@@ -157,6 +157,30 @@ fn a_result_is_an_argument_of_another_call_without_a_copy() {
 }
 
 #[test]
+fn a_tensor_on_another_device_is_refused() {
+    let value = floats([1.0, 0.0, -1.0, 2.0]);
+    let on = |module: &Module| DeviceTensor {
+        tensor: Tensor::upload(module, value.dtype(), value.shape(), value.bytes()).unwrap(),
+        dtype: value.dtype(),
+        shape: value.shape().to_vec(),
+    };
+    let here = module("local-sync");
+    // The second has a device of its own too.
+    for other in ["local-task", "local-sync"] {
+        let refused = bound(&here).bind_device("x", &on(&module(other))).unwrap_err();
+        assert_eq!(
+            report(&refused),
+            "error: argument 4 \"x\": found a tensor on another device, expected one on the program's\n\
+             hint: `read` it, and give what was read to `bind`",
+            "{other}"
+        );
+    }
+    let mut step = bound(&here).bind_device("x", &on(&here)).unwrap();
+    step.call().unwrap();
+    assert_eq!(step.read("m").unwrap(), value);
+}
+
+#[test]
 fn a_number_of_a_program_is_a_tensor_and_every_type_passes() {
     let types = [
         ("a", Dtype::BOOL, &[2][..], vec![1, 0]),

@@ -1,7 +1,7 @@
 //! A request on its way, and the line of its answer.
 
 use anyhow::Result;
-use mlxcel_runtime::{Error, Generation, Piece, StopReason, TextStream, Timings, TokenLogprobs};
+use mlxcel_runtime::{Error, Generation, StopReason, TextStream, Timings, TokenLogprobs};
 use serde_json::{Map, Value, json};
 
 use super::{asking::Asked, lines::Line};
@@ -73,10 +73,11 @@ impl Job {
         }
         self.tokens.push(token);
         self.logprobs.extend(logprobs.map(|logprobs| logprobs.top));
-        let Some(stream) = &mut self.stream else { return Ok(false) };
-        let Piece { stopped, .. } = stream.push(token)?;
-        // Nothing follows an end of text, and it is the better reason.
-        self.is_stopped = stopped && !self.eos.contains(&token);
+        // An end of text is no part of it, also if the tokenizer has a text for it.
+        let Some(stream) = self.stream.as_mut().filter(|_| !self.eos.contains(&token)) else {
+            return Ok(false);
+        };
+        self.is_stopped = stream.push(token)?.stopped;
         Ok(self.is_stopped)
     }
 
@@ -134,5 +135,30 @@ fn add_generation(object: &mut Value, prompt_tokens: usize, seed: Option<u64>, g
     }
     if !logprobs.is_empty() {
         object["logprobs"] = json!(logprobs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mlxcel_runtime::{Request, Tokenizer};
+
+    use super::*;
+
+    #[test]
+    fn a_token_that_ends_the_text_is_no_part_of_it() {
+        let json = r#"{"version": "1.0", "model": {"type": "WordLevel", "unk_token": "a",
+            "vocab": {"a": 0, "b": 1, "c": 2, "d": 3}}, "decoder": {"type": "Fuse"}}"#;
+        let tokenizer = Tokenizer::from_json(json.as_bytes()).unwrap();
+        // With the last token, there would be a stop text.
+        let stream = Some(tokenizer.stream(&[], &["cd".to_owned()]).unwrap());
+        let request = Request { prompt: vec![0], eos: vec![3], ..Request::default() };
+        let label = Label { line: 1, id: None, digest: 0 };
+        let mut job = Job::new(label, Asked { request, stream });
+        for token in [1, 2, 3] {
+            assert!(!job.token(token, None).unwrap());
+        }
+        let answer = job.answer(StopReason::Eos, Timings::default()).unwrap();
+        assert_eq!((&answer["text"], &answer["stop_reason"]), (&json!("bc"), &json!("eos")));
+        assert_eq!(answer["tokens"], json!([1, 2, 3]));
     }
 }

@@ -59,6 +59,11 @@ fn conflicting_options_are_refused() {
     both(&["-p", "a", "--parallel", "2"]);
     both(&["-p", "a", "-o", "x"]);
     both(&["--embed", "--parallel", "2"]);
+    // A smaller context ends answers before those that were recorded.
+    both(&["--self-test", "-c", "41"]);
+    // Prompts to record come from the command line alone.
+    both(&["--record-test", "-f", "prompt.txt"]);
+    assert!(options(&["--record-test", "-p", "a", "-c", "41"]).record_test);
     assert_eq!(
         refused(&["--logprobs", "3"]),
         "error: the following required arguments were not provided:\n  --json"
