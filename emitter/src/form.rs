@@ -55,12 +55,19 @@ impl Forms {
             let is_read = is_read(form, plan.numerics) && (storage.order.is_none() || may_permute);
             is_read.then_some(Form::Groups(form))
         };
+        let exact: BTreeSet<_> = model
+            .blocks
+            .iter()
+            .flat_map(|block| block.mlp.layer.unquantized_linears())
+            .map(|linear| linear.weight.name.as_str())
+            .collect();
         let mixed = if plan.quant == Quant::Q4K { mixed_forms(model) } else { BTreeMap::new() };
         let mut forms = BTreeMap::new();
         for (weight, inputs, transposed) in weights(model) {
             // Matrices of a stack have one form.
             forms.entry(weight.name.clone()).or_insert_with(|| match plan.quant {
                 Quant::None => Form::Floats,
+                Quant::Q8 | Quant::Q4 if exact.contains(weight.name.as_str()) => Form::Floats,
                 Quant::Q8 => Form::Rows,
                 Quant::Q4 => Form::Groups(GroupForm::Q4_0),
                 // What is not among them is never quantized.
@@ -122,4 +129,36 @@ fn weights(model: &ModelConfig) -> impl Iterator<Item = (&Weight, usize, bool)> 
     let linears = model.linears().map(|linear| (&linear.weight, linear.inputs(), linear.transposed));
     // The weight of a tied head is the embedding's.
     [embedding].into_iter().chain(linears)
+}
+
+#[cfg(test)]
+mod tests {
+    use mlxcel_artifacts::Float;
+    use mlxcel_models::PRESETS;
+
+    use super::*;
+
+    #[test]
+    fn routers_and_gates_of_mixtures_are_never_quantized() {
+        let mixtures: Vec<_> = PRESETS
+            .iter()
+            .map(|preset| preset.model().unwrap())
+            .filter(|model| model.blocks.iter().any(|b| b.mlp.layer.unquantized_linears().next().is_some()))
+            .collect();
+        assert!(mixtures.len() > 3);
+        for (model, quant) in
+            mixtures.iter().flat_map(|model| [Quant::Q8, Quant::Q4, Quant::Q4K].map(|q| (model, q)))
+        {
+            let plan = Plan { quant, ..Plan::new(model, Float::Bf16, 64) };
+            let forms = Forms::new(model, &plan, &|weight| Storage::plain(weight, Dtype::BF16));
+            for block in &model.blocks {
+                let exact: BTreeSet<_> =
+                    block.mlp.layer.unquantized_linears().map(|linear| linear.weight.name.as_str()).collect();
+                for linear in block.mlp.layer.linears() {
+                    let (name, form) = (linear.weight.name.as_str(), forms.of(&linear.weight));
+                    assert_eq!(form == Form::Floats, exact.contains(name), "{quant:?}: {name} is {form:?}");
+                }
+            }
+        }
+    }
 }

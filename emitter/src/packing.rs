@@ -284,6 +284,18 @@ mod tests {
     }
 
     #[test]
+    fn weights_in_another_order_have_another_function() {
+        let mut packing = Packing::new(Collected::default());
+        for (name, order) in [("a", None), ("b", None), ("c", Some(vec![0, 1]))] {
+            let weight = weight(name, &[2]);
+            let weights = [(&weight, Storage { order, ..Storage::plain(&weight, Dtype::F32) })];
+            let same = Packable { recipe: "same", weights: &weights, in_parts: &[], suffixes: &[] };
+            packing.make(&same, |g, _, sources| vec![sources[0].floats(g)]).unwrap();
+        }
+        assert_eq!(packing.finish().unwrap().mlir.matches("func.func").count(), 2);
+    }
+
+    #[test]
     fn wrong_operands_are_refused_with_the_name_of_the_tensor() {
         let weight = weight("weight", &[2]);
         let stored = Storage::plain(&weight, Dtype::F32);

@@ -223,17 +223,21 @@ impl<'a> Builder<'a> {
     }
 
     /// Loads codes and scales that `body` makes of the parts of a form, as [`Self::packed`].
+    ///
+    /// `may_permute` is whether inputs are multiplied in the order of [`Self::in_column_order`]. Without that, weights whose
+    /// groups are not of neighbors are decoded and quantized again.
     pub(crate) fn packed_groups(
         &mut self,
         recipe: &str,
         weights: Weights<'_>,
         lanes: usize,
-        form: GroupForm,
+        (form, may_permute): (GroupForm, bool),
         mut body: impl FnMut(&mut Graph, &[Tensor]) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
         let mut quantizer = Quantizer::new(self.numerics.cpu_isa());
         let stored = self.stored_weights(weights);
-        let is_ordered = weights.is_ordered(stored.iter().map(|(weight, storage)| (*weight, storage)), form);
+        let is_ordered = may_permute
+            && weights.is_ordered(stored.iter().map(|(weight, storage)| (*weight, storage)), form);
         // The columns of a part must be in the order of the whole.
         let parts = match stored.iter().all(|(_, storage)| storage.order.is_none()) || is_ordered {
             true => parts::split(weights, &stored, self.part_size(lanes)),
@@ -241,7 +245,7 @@ impl<'a> Builder<'a> {
         };
         let made =
             self.packed_from((recipe, &["scales"]), (weights, &stored), &parts, |g, weights, sources| {
-                let parts = weights.groups(g, sources, lanes, form, &mut quantizer);
+                let parts = weights.groups(g, sources, lanes, (form, is_ordered), &mut quantizer);
                 body(g, &parts)
             });
         self.packing.add_executables(quantizer.executables);

@@ -121,15 +121,16 @@ impl<'w> Weights<'w> {
     }
 
     /// Returns the parts of a form, [`Self::rows`] of each: as they are stored if the form holds that, otherwise quantized.
+    ///
+    /// `is_ordered` is whether inputs come in the order of the groups, see [`Self::is_ordered`].
     pub(super) fn groups(
         self,
         g: &mut Graph,
         sources: &[Source<'_>],
         lanes: usize,
-        form: GroupForm,
+        (form, is_ordered): (GroupForm, bool),
         quantizer: &mut Quantizer,
     ) -> Vec<Tensor> {
-        let is_ordered = self.is_ordered(sources.iter().map(|source| (source.weight, source.storage)), form);
         let is_held = |source: &Source<'_>| {
             let may_be = source.storage.order.is_none() || is_ordered;
             may_be && self.holds(source.weight, source.storage, form)

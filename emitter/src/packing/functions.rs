@@ -75,8 +75,18 @@ struct Recipe {
     /// The stored tensors.
     sources: Vec<TensorType>,
     moments: Option<TensorType>,
-    /// How each weight is made of them: its coding, its shape, and the places of its tensors.
-    weights: Vec<(Option<Coding>, Vec<usize>, Vec<usize>)>,
+    weights: Vec<Made>,
+}
+
+/// How a weight is made of the stored tensors.
+#[derive(Debug, PartialEq)]
+struct Made {
+    coding: Option<Coding>,
+    shape: Vec<usize>,
+    /// The places of its tensors.
+    places: Vec<usize>,
+    /// Whether its groups are not of neighbors.
+    is_ordered: bool,
 }
 
 impl Functions {
@@ -102,8 +112,8 @@ impl Functions {
         let arguments: Vec<_> = recipe.sources.iter().map(|ty| graph.argument(ty.dtype, &ty.shape)).collect();
         let moments = moments.map(|moments| graph.argument(moments.dtype, &moments.shape));
         let results = graph.scope(*scope, |g| {
-            let sources = weights.iter().zip(&recipe.weights).map(|((weight, storage), (_, _, places))| {
-                let stored = places.iter().map(|&place| arguments[place]).collect();
+            let sources = weights.iter().zip(&recipe.weights).map(|((weight, storage), made)| {
+                let stored = made.places.iter().map(|&place| arguments[place]).collect();
                 Source { weight, storage, stored, moments }
             });
             let sources: Vec<_> = sources.collect();
@@ -121,9 +131,11 @@ impl Recipe {
     fn new(packed: &Packed<'_>) -> Self {
         let Packed { recipe, weights, tensors, moments, .. } = packed;
         let place = |tensor: &StoredTensor| tensors.iter().position(|known| known.name == tensor.name);
-        let weights = weights.iter().map(|(weight, storage)| {
-            let places = storage.tensors.iter().filter_map(place).collect();
-            (storage.coding.clone(), weight.shape.clone(), places)
+        let weights = weights.iter().map(|(weight, storage)| Made {
+            coding: storage.coding.clone(),
+            shape: weight.shape.clone(),
+            places: storage.tensors.iter().filter_map(place).collect(),
+            is_ordered: storage.order.is_some(),
         });
         Self {
             name: (*recipe).to_owned(),

@@ -90,7 +90,7 @@ fn packed_with_barrier(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
 /// Returns the bytes and the scales of weights, see [`nibble_bytes`] and [`quantize_q8`].
 pub(in crate::layers) fn packed(b: &mut Builder<'_>, weights: Weights<'_>) -> [Tensor; 2] {
     let made = if is_q4(b, weights) {
-        b.packed_groups("q4", weights, 1, GroupForm::Q4_0, |g, parts| match *parts {
+        b.packed_groups("q4", weights, 1, (GroupForm::Q4_0, false), |g, parts| match *parts {
             [codes, scales] => vec![nibble_bytes(g, codes), scales],
             _ => parts.to_vec(),
         })

@@ -63,11 +63,12 @@ pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, ids: Tensor, 
 /// Packs weights into panels: blocks of codes, `[panels, groups, bytes]`, and of scales, `[panels, runs, bytes]`.
 fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>, form: GroupForm) -> [Tensor; 2] {
     let lanes = isa.group_outputs();
-    let made = b.packed_groups(&format!("{}_panels", form.name()), weights, lanes, form, |g, parts| {
-        let parts: Vec<_> = parts.iter().map(|&part| split_into_panels(g, part, lanes)).collect();
-        let [codes, of_groups @ ..] = parts.as_slice() else { return vec![] };
-        vec![blocks_of_codes(g, *codes, form.bits), blocks_of_scales(g, of_groups, form)]
-    });
+    let made =
+        b.packed_groups(&format!("{}_panels", form.name()), weights, lanes, (form, true), |g, parts| {
+            let parts: Vec<_> = parts.iter().map(|&part| split_into_panels(g, part, lanes)).collect();
+            let [codes, of_groups @ ..] = parts.as_slice() else { return vec![] };
+            vec![blocks_of_codes(g, *codes, form.bits), blocks_of_scales(g, of_groups, form)]
+        });
     [made[0], made[1]]
 }
 
