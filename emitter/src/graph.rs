@@ -9,6 +9,7 @@
 mod arguments;
 mod carried;
 mod in_place;
+mod views;
 
 use std::{
     borrow::Cow,
@@ -99,8 +100,14 @@ pub struct Graph {
     depths: Vec<usize>,
     /// Values that the function must not write to, if it is to keep from that.
     borrowed: Option<HashSet<Tensor>>,
+    /// Values that are computed from borrowed ones by ops that others undo, with bits for their kinds.
+    derived: HashMap<Tensor, u8>,
     /// Values that loops carry, if they are carried in place.
     carried: Option<HashSet<Tensor>>,
+    /// Values that are computed so from carried ones.
+    derived_from_carried: HashMap<Tensor, u8>,
+    /// Constants, and whether each can be one that changes nothing, if there are borrowed values.
+    constants: HashMap<Tensor, bool>,
     /// How many tensors loops carry in place.
     in_place: usize,
     /// Copies of what loops carry, and what they are copies of.
@@ -148,7 +155,10 @@ impl Graph {
             columns: HashMap::new(),
             depths: Vec::new(),
             borrowed: None,
+            derived: HashMap::new(),
             carried: None,
+            derived_from_carried: HashMap::new(),
+            constants: HashMap::new(),
             in_place: 0,
             copies: HashMap::new(),
         }
@@ -277,9 +287,6 @@ impl Graph {
         if self.carried.is_some() && name == "stablehlo.while" {
             self.carry_in_place(&mut operands, &mut regions, &results);
         }
-        let returned = regions.iter().flat_map(|region| region.results.iter());
-        let sources: Vec<_> = operands.iter().chain(returned).copied().collect();
-        self.note_views(&name, &sources, &results);
         let op = Op {
             name,
             operands,
@@ -289,6 +296,7 @@ impl Graph {
             scope: self.scopes.join("."),
             kernel: None,
         };
+        self.note_views(&op);
         self.push(op);
         results
     }

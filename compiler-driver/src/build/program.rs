@@ -11,8 +11,8 @@ use mlxcel_artifacts::{
     entry::{ArgumentKind, ArgumentSpec, Entry, Parameter, ResultKind, ResultSpec, Role},
 };
 use mlxcel_emitter::{
-    Program, ProgramArgumentKind, ProgramFunction, ProgramOptions, Sizes, StateArguments, TensorType,
-    import_program,
+    Program, ProgramArgument, ProgramArgumentKind, ProgramFunction, ProgramOptions, Sizes, StateArguments,
+    TensorType, import_program,
 };
 use safetensors::Dtype;
 
@@ -61,7 +61,7 @@ pub struct ProgramRequest {
     pub goldens: Vec<GoldenFiles>,
     /// Whether iree-compile verifies modules between its passes.
     pub verifies: bool,
-    /// The longest time of a compilation.
+    /// The longest time that iree-compile may take to read the program, or to compile it for a target.
     pub time_limit: Option<Duration>,
     /// Folder of the bundle; `<program>.bundle` in the working directory by default.
     pub out: Option<PathBuf>,
@@ -141,7 +141,8 @@ impl<'r> PreparedProgram<'r> {
     pub(crate) fn new(request: &'r ProgramRequest) -> Result<Self, Error> {
         let targets = find_targets(&request.targets)?;
         let store = request.store.as_ref().ok_or(mlxcel_artifacts::Error::NoStore)?;
-        let toolchain = Toolchain::find(&request.compiler, store)?;
+        let found = Toolchain::find(&request.compiler, store)?;
+        let toolchain = Toolchain { time_limit: request.time_limit, ..found };
         if request.narrow_f64 && !request.kernels.is_empty() {
             return Err(Error::NarrowKernels);
         }
@@ -266,8 +267,9 @@ fn program(
 ) -> Result<(Program, BTreeMap<String, TensorType>), Error> {
     let made = import_program(text, options).map_err(|error| Error::Program(Box::new(error)))?;
     let of = |(key, ty): (&String, &TensorType)| Parameter::new(key, ty.dtype, &ty.shape);
+    let is_bound = !options.parameters.is_empty();
     let program = Program {
-        entries: made.functions.into_iter().map(|function| entry(function, narrow_f64)).collect(),
+        entries: made.functions.into_iter().map(|function| entry(function, narrow_f64, is_bound)).collect(),
         parameters: made.parameters.iter().map(of).collect(),
         mlir: made.mlir,
         packed: None,
@@ -280,15 +282,16 @@ fn program(
     Ok((program, made.parameters))
 }
 
-/// Returns the entry point of a function.
-fn entry(function: ProgramFunction, narrow_f64: bool) -> Entry {
+/// Returns the entry point of a function. If some arguments are bound, all others have the names that they had beside these.
+fn entry(function: ProgramFunction, narrow_f64: bool, is_bound: bool) -> Entry {
     let dtype = |dtype| if narrow_f64 && dtype == Dtype::F64 { Dtype::F32 } else { dtype };
     let ProgramFunction { name, function, arguments, results, work } = function;
-    let given = arguments.iter().map(|argument| match argument.kind {
-        ProgramArgumentKind::Storage { .. } => None,
-        _ => argument.name.clone(),
-    });
-    let names = usable(given.collect(), "arg");
+    let is_storage =
+        |argument: &ProgramArgument| matches!(argument.kind, ProgramArgumentKind::Storage { .. });
+    // Storage, which follows, has no names.
+    let given = arguments.iter().filter(|argument| !is_storage(argument));
+    let given = given.map(|argument| argument.name.clone()).collect();
+    let names = usable(given, "arg", is_bound).into_iter().chain(std::iter::repeat(None));
     let arguments = arguments.into_iter().zip(names).map(|(argument, name)| ArgumentSpec {
         name,
         kind: match argument.kind {
@@ -300,7 +303,7 @@ fn entry(function: ProgramFunction, narrow_f64: bool) -> Entry {
         shape: argument.ty.shape,
     });
     let (given, types): (Vec<_>, Vec<_>) = results.into_iter().unzip();
-    let results = types.into_iter().zip(usable(given, "result")).map(|(ty, name)| ResultSpec {
+    let results = types.into_iter().zip(usable(given, "result", false)).map(|(ty, name)| ResultSpec {
         name,
         kind: ResultKind::Output,
         dtype: dtype(ty.dtype),
@@ -317,19 +320,26 @@ fn entry(function: ProgramFunction, narrow_f64: bool) -> Entry {
 }
 
 /// Leaves out names that a manifest cannot have, and those by which two tensors could not be told apart.
-fn usable(names: Vec<Option<String>>, prefix: &str) -> Vec<Option<String>> {
+///
+/// `arg3` is what the fourth argument is called if it has no name. Another one can be called so only if arguments before it are
+/// bound (`is_bound`), and the fourth has a name.
+fn usable(names: Vec<Option<String>>, prefix: &str, is_bound: bool) -> Vec<Option<String>> {
     let mut seen = BTreeSet::new();
-    let mut keep = |(index, name): (usize, Option<String>)| {
-        let name = name?;
+    let mut is_usable = |name: &String| {
         let is_plain = (1..=LONGEST_NAME).contains(&name.len()) && !name.contains(char::is_control);
-        // `arg3` is what the fourth argument is called if it has no name.
-        let stands_for_other = name
-            .strip_prefix(prefix)
-            .and_then(|number| number.parse::<usize>().ok())
-            .is_some_and(|number| number != index);
-        (is_plain && !stands_for_other && seen.insert(name.clone())).then_some(name)
+        is_plain && seen.insert(name.clone())
     };
-    names.into_iter().enumerate().map(&mut keep).collect()
+    let names: Vec<_> = names.into_iter().map(|name| name.filter(&mut is_usable)).collect();
+    let stands_for_other = |index: usize, name: &str| {
+        let number = name.strip_prefix(prefix).and_then(|number| number.parse::<usize>().ok());
+        let other = number.filter(|number| *number != index);
+        other.is_some_and(|other| !is_bound || names.get(other).is_some_and(Option::is_none))
+    };
+    let kept = names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| name.clone().filter(|name| !stands_for_other(index, name)));
+    kept.collect()
 }
 
 /// Returns a program's text without the places in source files, which differ between those who export it.
@@ -389,8 +399,31 @@ mod tests {
     #[test]
     fn names_that_a_manifest_cannot_have_are_left_out() {
         let names = ["w", "w", "arg0", "a\nb", "arg4", ""].map(|name| Some(name.to_owned()));
-        let found = usable(names.to_vec(), "arg");
+        let found = usable(names.to_vec(), "arg", false);
         let found: Vec<_> = found.iter().map(|name| name.as_deref().unwrap_or("-")).collect();
         assert_eq!(found, ["w", "-", "-", "-", "arg4", "-"]);
+        // The second one, which has no name left, is called `arg1`.
+        let names = ["arg1", "a\nb", "arg3"].map(|name| Some(name.to_owned()));
+        let found = usable(names.to_vec(), "arg", true);
+        assert_eq!(found, [None, None, Some("arg3".to_owned())]);
+    }
+
+    #[test]
+    fn arguments_keep_their_names_when_others_are_bound() {
+        let text = r#""builtin.module"() ({
+          "func.func"() <{function_type = (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>, sym_name = "main",
+              arg_attrs = [{}, {}, {tf.aliasing_output = 0 : i32}]}> ({
+          ^bb0(%0: tensor<2xf32>, %1: tensor<2xf32>, %2: tensor<2xf32>):
+            %3 = "stablehlo.add"(%0, %1) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+            %4 = "stablehlo.add"(%3, %2) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+            "func.return"(%4) : (tensor<2xf32>) -> ()
+          }) : () -> ()
+        }) : () -> ()"#;
+        let parameters = [("arg0".to_owned(), "w".to_owned())].into();
+        let options = ProgramOptions { parameters, ..ProgramOptions::default() };
+        let (made, _) = program(text, &options, false).unwrap();
+        let names: Vec<_> = made.entries[0].inputs().map(|(name, _)| name).collect();
+        assert_eq!(names, ["arg1", "arg2"]);
+        assert_eq!(made.entries[0].arguments.len(), 3, "with storage for the state");
     }
 }

@@ -143,6 +143,14 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "complex_exponential", shapes: &[&[2, 3]], body: |g, x| g.exponential(x[0]) },
     Case { name: "complex_abs", shapes: &[&[2, 3]], body: |g, x| g.abs(x[0]) },
     Case {
+        name: "complex_stop_gradient",
+        shapes: &[&[2, 3]],
+        body: |g, x| {
+            let constant = g.stop_gradient(x[0]);
+            g.multiply(constant, x[0])
+        },
+    },
+    Case {
         name: "complex_parts",
         shapes: &[&[2, 3]],
         body: |g, x| {

@@ -83,6 +83,7 @@ case("complex_multiply", (2, 3), (2, 3))(jnp.multiply)
 case("complex_divide", (2, 3), (2, 3))(jnp.divide)
 case("complex_exponential", (2, 3))(jnp.exp)
 case("complex_abs", (2, 3))(jnp.abs)
+case("complex_stop_gradient", (2, 3))(lambda z: lax.stop_gradient(z) * z)
 case("complex_parts", (2, 3))(lambda z: lax.complex(z.real * z.imag, z.real))
 
 case("broadcast", (1, 3))(lambda x: lax.broadcast_in_dim(x, (2, 4, 3), (1, 2)))
@@ -119,6 +120,9 @@ for name, rows in {"scatter_add": [2, 0, 2, 4], "scatter_add_outside": [2, -1, 2
     )
 case("scatter_replace", (5, 3), (4, 3))(
     lambda x, y: lax.scatter(x, jnp.array([[2], [0], [4], [1]]), y, ROWS, unique_indices=True)
+)
+case("scatter_replace_twice", (5, 3), (4, 3))(
+    lambda x, y: lax.scatter(x, jnp.array([[2], [0], [2], [1]]), y, ROWS)
 )
 case("sort", (2, 6))(lambda x: lax.sort(x, dimension=1))
 

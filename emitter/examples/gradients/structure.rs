@@ -114,6 +114,14 @@ pub(crate) const CASES: &[Case] = &[
         },
     },
     Case {
+        name: "scatter_replace_twice",
+        shapes: &[&[5, 3], &[4, 3]],
+        body: |g, x| {
+            let rows = g.constant_i32(&[2, 0, 2, 1], &[4, 1]);
+            g.scatter(x[0], rows, x[1], &ROWS, |_, _, new| new)
+        },
+    },
+    Case {
         name: "sort",
         shapes: &[&[2, 6]],
         body: |g, x| g.sort(&[x[0]], 1, true, |g, values| g.lt(values[0], values[1]))[0],

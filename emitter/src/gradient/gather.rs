@@ -1,5 +1,7 @@
 //! Gradients of gathers and scatters.
 
+use safetensors::Dtype;
+
 use super::step::Step;
 use crate::{
     graph::{Graph, Tensor},
@@ -134,11 +136,27 @@ fn scatter(g: &mut Graph, step: &mut Step<'_>) -> bool {
         }
         let updates_shape = g.shape(updates).to_vec();
         let batch: Vec<_> = (0..updates_shape.len()).filter(|d| !numbers.window.contains(d)).collect();
-        let inside = g.broadcast_in_dim(inside, &updates_shape, &batch);
+        let mut is_used = g.broadcast_in_dim(inside, &updates_shape, &batch);
+        if combine == Combine::Replace {
+            let is_last = is_last(g, [x, indices, updates], &numbers, &window);
+            is_used = g.and(is_used, is_last);
+        }
         let zeros = g.zeros_like(updates);
-        g.select(inside, gathered, zeros)
+        g.select(is_used, gathered, zeros)
     });
     true
+}
+
+/// Returns which elements of updates are left of those that replace the same one: those whose numbers are, if they replace too.
+fn is_last(g: &mut Graph, [x, indices, updates]: [Tensor; 3], numbers: &Numbers, window: &[usize]) -> Tensor {
+    let (shape, replaced) = (g.shape(x).to_vec(), g.shape(updates).to_vec());
+    let count: usize = replaced.iter().product();
+    let counted = g.iota(Dtype::I32, &[count], 0);
+    let counted = g.reshape(counted, &replaced);
+    let none = g.full(-1.0, Dtype::I32, &shape);
+    let scattered = g.scatter(none, indices, counted, &numbers.scatter(), |_, _, new| new);
+    let left = g.gather(scattered, indices, &numbers.gather(), window);
+    g.eq(left, counted)
 }
 
 /// Returns the size of a scatter's window in each dimension of `x`.

@@ -54,6 +54,10 @@ impl Graph {
     /// Returns `x`, which has no gradient: what depends on it does so as on a constant.
     pub fn stop_gradient(&mut self, x: Tensor) -> Tensor {
         let ty = self.type_of(x);
+        if is_complex(ty.dtype) {
+            let [real, imaginary] = [self.real(x), self.imag(x)].map(|part| self.stop_gradient(part));
+            return self.complex(real, imaginary);
+        }
         let Some(bits) = bits_type(ty.dtype) else { return x };
         let bits = self.bitcast_convert(x, bits);
         self.bitcast_convert(bits, ty.dtype)
@@ -170,6 +174,18 @@ mod tests {
         let gradients = g.gradient(loss, &[y, x, loss]);
         assert_eq!(gradients.iter().map(|&gradient| g.shape(gradient).len()).collect::<Vec<_>>(), [1, 0, 0]);
         assert!(g.finish("f", &gradients).is_ok());
+    }
+
+    #[test]
+    fn what_is_stopped_is_a_constant() {
+        for dtype in [Dtype::F32, Dtype::C64] {
+            let mut g = Graph::new();
+            let x = g.argument(dtype, &[2]);
+            let stopped = g.stop_gradient(x);
+            let (_, active) = g.path(0, &[x]);
+            assert!(active.contains(&x) && !active.contains(&stopped), "{dtype}");
+            assert_eq!(g.type_of(stopped), g.type_of(x));
+        }
     }
 
     #[test]

@@ -57,10 +57,17 @@ impl Graph {
             }
             (updated, readers) = (*op.operands.first()?, 1);
         }
-        let reads = turn.ops.iter().filter(|op| READS.contains(&op.name.as_ref()));
-        let reads = reads.filter(|op| op.operands.first() == Some(&argument)).count();
+        let reads = turn.ops.iter().filter(|op| self.reads_part(op, argument)).count();
         (uses(turn, updated) == 1 && uses(turn, argument) == reads + of_copy(turn, updated, argument))
             .then_some(updated)
+    }
+
+    /// Returns whether an op reads a part of a tensor. A slice of everything can be the tensor itself.
+    fn reads_part(&self, op: &Op, tensor: Tensor) -> bool {
+        let size = |tensor: &Tensor| self.type_of(*tensor).elements();
+        let is_part =
+            op.name != "stablehlo.dynamic_slice" || op.results.first().map(size) != Some(size(&tensor));
+        READS.contains(&op.name.as_ref()) && op.operands.first() == Some(&tensor) && is_part
     }
 }
 

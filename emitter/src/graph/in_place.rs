@@ -14,16 +14,6 @@ use crate::types::{TensorType, ValueType, bits_type, signed_type};
 pub(super) const UPDATES: [&str; 3] =
     ["stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.sort"];
 
-/// Ops whose results can be where an operand or a result of a region is.
-const VIEWS: [&str; 6] = [
-    "stablehlo.bitcast_convert",
-    "stablehlo.case",
-    "stablehlo.if",
-    "stablehlo.reshape",
-    "stablehlo.slice",
-    "stablehlo.while",
-];
-
 impl Graph {
     /// Makes the function copy arguments, and what loops take from outside, before it updates them. If loops are compiled to
     /// carry tensors in place, so are those that they carry.
@@ -76,22 +66,8 @@ impl Graph {
         operands.iter().enumerate().map(own).collect()
     }
 
-    /// Notes which results of an op are where something is that the function must not write to.
-    pub(super) fn note_views(&mut self, op: &str, sources: &[Tensor], results: &[Tensor]) {
-        if self.borrowed.is_none() || !VIEWS.contains(&op) {
-            return;
-        }
-        let is_view = sources.iter().any(|source| self.is_borrowed(*source));
-        if let Some(borrowed) = self.borrowed.as_mut().filter(|_| is_view) {
-            borrowed.extend(results);
-        }
-        let is_view = sources.iter().any(|source| self.is_carried(*source));
-        if is_view && op != "stablehlo.while" {
-            self.note_carried(results);
-        }
-    }
-
-    fn is_borrowed(&self, value: Tensor) -> bool {
+    /// Returns whether a value can be where the function must not write to.
+    pub(super) fn is_borrowed(&self, value: Tensor) -> bool {
         let is_from_outside = self.depths.get(value.index()).is_some_and(|depth| *depth < self.regions.len());
         is_from_outside || self.borrowed.as_ref().is_some_and(|borrowed| borrowed.contains(&value))
     }
@@ -108,7 +84,9 @@ impl Graph {
             let [real, imag] =
                 ["stablehlo.real", "stablehlo.imag"].map(|op| self.op(op, &[x], vec![], part.clone()));
             let real = self.copy(real);
-            return self.op("stablehlo.complex", &[real, imag], vec![], ty);
+            let copy = self.op("stablehlo.complex", &[real, imag], vec![], ty);
+            self.note_own(copy);
+            return copy;
         }
         let bits = bits_type(ty.dtype).unwrap_or_else(|| signed_type(ty.dtype));
         let zero = self.scalar(0.0, bits);
@@ -117,6 +95,8 @@ impl Graph {
         let zeros = self.broadcast_in_dim(zero, &ty.shape, &[]);
         let as_bits = self.bitcast_convert(x, bits);
         let copy = self.or(as_bits, zeros);
-        self.bitcast_convert(copy, ty.dtype)
+        let copy = self.bitcast_convert(copy, ty.dtype);
+        self.note_own(copy);
+        copy
     }
 }

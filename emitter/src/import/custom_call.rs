@@ -1,6 +1,9 @@
 //! Calls of what a framework's own runtime has.
 
-use super::{ast::Op, cursor::unquote, kernel_call, parse::attributes, replay::Replay, rewrites::lapack};
+use super::{
+    ast::Op, cursor::unquote, infer::is_written, kernel_call, parse::attributes, replay::Replay,
+    rewrites::lapack,
+};
 use crate::{error::Error, graph::Tensor, kernels::LinkedKernels};
 
 /// Calls that say where data lies, which is one place here.
@@ -64,7 +67,7 @@ pub(super) fn replay(
         return Ok(results);
     }
     if PLACEMENTS.contains(&target.as_str()) {
-        return Ok(operands.iter().take(op.result_types.len()).copied().collect());
+        return placed(replay, op, &target, operands);
     }
     if target == "shape_assertion" {
         return assertion(replay, op, operands).map(|()| Vec::new());
@@ -82,6 +85,25 @@ pub(super) fn replay(
         return Ok(results);
     }
     Err(unknown(replay, op, &target))
+}
+
+/// Returns the operands of a call that says where data lies. Shapes that differ are those of parts, which other devices have.
+fn placed(
+    replay: &Replay<'_, '_>,
+    op: &Op<'_>,
+    target: &str,
+    operands: &[Tensor],
+) -> Result<Vec<Tensor>, Error> {
+    let mut results = Vec::with_capacity(op.result_types.len());
+    for (written, operand) in op.result_types.iter().zip(operands) {
+        let (found, expected) = (replay.graph.type_of(*operand), replay.tensor_type(op, written)?);
+        if found.dtype != expected.dtype || !is_written(&found.shape, &expected.shape) {
+            let problem = format!("found {found} for a result of @{target}, expected {expected}");
+            return Err(replay.refused(op, problem, "export it without sharding"));
+        }
+        results.push(*operand);
+    }
+    Ok(results)
 }
 
 /// Says that there is nothing of this name.
@@ -139,5 +161,27 @@ fn assertion(replay: &Replay<'_, '_>, op: &Op<'_>, operands: &[Tensor]) -> Resul
             "found an assertion about values, expected one about shapes",
             "export without it: jax.export.DisabledSafetyCheck.shape_assertions()",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::import::replayed::replayed;
+
+    #[test]
+    fn data_that_is_divided_among_devices_is_refused() {
+        let of = |result: &str| {
+            let line = format!(
+                r#"%p = "stablehlo.custom_call"(%0) <{{call_target_name = "SPMDFullToShardShape"}}> : (tensor<8x4xf32>) -> {result}
+                %r = "stablehlo.negate"(%p) : ({result}) -> {result}"#
+            );
+            replayed(&["tensor<8x4xf32>"], &line, result)
+        };
+        assert!(!of("tensor<8x4xf32>").unwrap().contains("custom_call"));
+        assert_eq!(
+            of("tensor<4x4xf32>").unwrap_err(),
+            "main: custom_call: found tensor<8x4xf32> for a result of @SPMDFullToShardShape, expected tensor<4x4xf32>\n\
+             hint: export it without sharding"
+        );
     }
 }

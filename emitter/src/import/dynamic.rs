@@ -51,7 +51,11 @@ pub(super) fn replay(
         };
         ty.shape = fixed.shape.clone().or_else(of_convolution).ok_or_else(unknown)?;
     }
-    Ok(Some(replay.add(fixed.name, used, &attributes, Vec::new(), vec![ty])))
+    let ty = ty.to_string();
+    let mut plain = op.renamed(fixed.name, attributes);
+    plain.result_types = vec![&ty];
+    // As if it had been written so, because it is rewritten and refused under that name.
+    replay.op(&plain, used).map(Some)
 }
 
 fn fixed(replay: &Replay<'_, '_>, op: &Op<'_>, operands: &[Tensor]) -> Option<Fixed> {
@@ -127,4 +131,49 @@ fn array(values: &[i64]) -> String {
 
 fn to_shape(values: Vec<i64>) -> Option<Vec<usize>> {
     sizes(&array(&values))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::import::{
+        ProgramOptions,
+        replayed::{replayed, replayed_for},
+    };
+
+    #[test]
+    fn what_an_op_becomes_is_rewritten() {
+        let lines = r#"%low = "stablehlo.constant"() <{value = dense<0> : tensor<1xi64>}> : () -> tensor<1xi64>
+            %inner = "stablehlo.constant"() <{value = dense<1> : tensor<1xi64>}> : () -> tensor<1xi64>
+            %r = "stablehlo.dynamic_pad"(%0, %1, %low, %low, %inner)
+                : (tensor<4xf32>, tensor<f32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xf32>"#;
+        let mlir = replayed(&["tensor<4xf32>", "tensor<f32>"], lines, "tensor<7xf32>").unwrap();
+        assert!(mlir.contains("stablehlo.pad") && mlir.contains("-> tensor<7xf32>"), "{mlir}");
+        assert!(!mlir.contains("interior_padding = array<i64: 1>"), "{mlir}");
+    }
+
+    #[test]
+    fn what_an_op_becomes_is_refused() {
+        let options = ProgramOptions { words_only: true, ..ProgramOptions::default() };
+        let lines = r#"%p = "stablehlo.constant"() <{value = dense<0> : tensor<1x2xi64>}> : () -> tensor<1x2xi64>
+            %r = "stablehlo.dynamic_conv"(%0, %1, %p) <{batch_group_count = 1 : i64, feature_group_count = 2 : i64,
+                dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>}>
+                : (tensor<1x2x2xf32>, tensor<2x1x2xf32>, tensor<1x2xi64>) -> tensor<1x1x2xf32>"#;
+        let types = ["tensor<1x2x2xf32>", "tensor<2x1x2xf32>"];
+        let error = replayed_for(&options, &types, lines, "tensor<1x1x2xf32>").unwrap_err();
+        assert!(
+            error.starts_with("main: convolution: found more than one of feature_group_count"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_an_op_becomes_is_known() {
+        let lines = r#"%s = "stablehlo.constant"() <{value = dense<[2, 3]> : tensor<2xi32>}> : () -> tensor<2xi32>
+            %n = "stablehlo.constant"() <{value = dense<[1, 2]> : tensor<2xi32>}> : () -> tensor<2xi32>
+            %t = "stablehlo.dynamic_reshape"(%s, %n) : (tensor<2xi32>, tensor<2xi32>) -> tensor<1x2xi32>
+            %u = "stablehlo.reshape"(%t) : (tensor<1x2xi32>) -> tensor<2xi32>
+            %r = "stablehlo.dynamic_reshape"(%0, %u) : (tensor<6xf32>, tensor<2xi32>) -> tensor<?x?xf32>"#;
+        let mlir = replayed(&["tensor<6xf32>"], lines, "tensor<2x3xf32>").unwrap();
+        assert!(mlir.contains("(tensor<6xf32>) -> tensor<2x3xf32>"), "{mlir}");
+    }
 }

@@ -29,9 +29,6 @@ pub(super) fn fold(op: &Op<'_>, operands: &[Operand<'_>], result: &TensorType) -
     if !is_integral || result.elements() > LIMIT {
         return None;
     }
-    if short == "constant" {
-        return integers(op.attribute("value")?);
-    }
     let known: Vec<&[i64]> = operands.iter().map(|operand| operand.known).collect::<Option<_>>()?;
     if !operands
         .iter()
@@ -40,15 +37,23 @@ pub(super) fn fold(op: &Op<'_>, operands: &[Operand<'_>], result: &TensorType) -
         return None;
     }
     let values = match (short, known.as_slice()) {
+        ("constant", []) => integers(op.attribute("value")?)?,
         ("convert" | "reshape" | "optimization_barrier", [x]) => x.to_vec(),
-        ("concatenate", parts) if result.rank() == 1 => parts.concat(),
+        // Along the first dimension, the elements of one part follow those of another.
+        ("concatenate", parts) if op.attribute("dimension").and_then(integer) == Some(0) => parts.concat(),
         ("slice", [x]) if result.rank() == 1 => {
             let [start, limit, stride] =
                 ["start_indices", "limit_indices", "strides"].map(|name| op.attribute(name).and_then(sizes));
             x.get(*start?.first()?..*limit?.first()?)?.iter().step_by(*stride?.first()?).copied().collect()
         }
         ("broadcast_in_dim", [[one]]) => vec![*one; result.elements()],
-        ("broadcast_in_dim", [x]) if x.len() == result.elements() => x.to_vec(),
+        // Otherwise it transposes.
+        ("broadcast_in_dim", [x])
+            if x.len() == result.elements()
+                && op.attribute("broadcast_dimensions").and_then(sizes)?.is_sorted() =>
+        {
+            x.to_vec()
+        }
         ("negate", [x]) => each(x, |x| x.checked_neg())?,
         ("abs", [x]) => each(x, |x| x.checked_abs())?,
         ("sign", [x]) => each(x, |x| Some(x.signum()))?,
@@ -113,7 +118,7 @@ fn binary(name: &str, x: i64, y: i64, is_bool: bool) -> Option<i64> {
 }
 
 /// Returns whether a number is one of the type. Unsigned 64 bits are left out above the signed ones.
-fn fits(value: i64, ty: &TensorType) -> bool {
+pub(super) fn fits(value: i64, ty: &TensorType) -> bool {
     use safetensors::Dtype;
     match ty.dtype {
         Dtype::BOOL => (0..=1).contains(&value),
@@ -165,7 +170,10 @@ mod tests {
         assert_eq!(of("stablehlo.divide", &[], &[&[-7], &[2]], "tensor<1xi32>"), Some(vec![-3]));
         assert_eq!(of("stablehlo.remainder", &[], &[&[-7], &[2]], "tensor<1xi32>"), Some(vec![-1]));
         assert_eq!(of("stablehlo.clamp", &[], &[&[0], &[-1, 9], &[5]], "tensor<2xi32>"), Some(vec![0, 5]));
-        assert_eq!(of("stablehlo.concatenate", &[], &[&[1], &[2, 3]], "tensor<3xi64>"), Some(vec![1, 2, 3]));
+        let first = [("dimension", "0 : i64")];
+        let concatenated = |ty| of("stablehlo.concatenate", &first, &[&[1], &[2, 3]], ty);
+        assert_eq!(concatenated("tensor<3xi64>"), Some(vec![1, 2, 3]));
+        assert_eq!(concatenated("tensor<3x1xi64>"), Some(vec![1, 2, 3]));
         assert_eq!(of("stablehlo.select", &[], &[&[0], &[1, 2], &[3, 4]], "tensor<2xi64>"), Some(vec![3, 4]));
         assert_eq!(of("stablehlo.add", &[], &[&[1], &[1]], "tensor<1xi1>"), Some(vec![1]));
     }
@@ -176,5 +184,24 @@ mod tests {
         assert_eq!(of("stablehlo.add", &[], &[&[i64::from(i32::MAX)], &[1]], "tensor<1xi32>"), None);
         assert_eq!(of("stablehlo.subtract", &[], &[&[0], &[1]], "tensor<1xui32>"), None);
         assert_eq!(of("stablehlo.sine", &[], &[&[1]], "tensor<1xi32>"), None);
+        let last = [("dimension", "1 : i64")];
+        assert_eq!(of("stablehlo.concatenate", &last, &[&[1, 2], &[3, 4]], "tensor<2x2xi64>"), None);
+    }
+
+    #[test]
+    fn elements_that_change_places_stay_unknown() {
+        let broadcast = |dimensions| {
+            let attributes = [("broadcast_dimensions", dimensions)];
+            of("stablehlo.broadcast_in_dim", &attributes, &[&[1, 2, 3, 4]], "tensor<2x2xi32>")
+        };
+        assert_eq!(broadcast("array<i64: 0, 1>"), Some(vec![1, 2, 3, 4]));
+        assert_eq!(broadcast("array<i64: 1, 0>"), None);
+    }
+
+    #[test]
+    fn large_numbers_without_sign_stay_unknown() {
+        let constant = |value| of("stablehlo.constant", &[("value", value)], &[], "tensor<ui64>");
+        assert_eq!(constant("dense<7> : tensor<ui64>"), Some(vec![7]));
+        assert_eq!(constant("dense<18446744073709551615> : tensor<ui64>"), None);
     }
 }

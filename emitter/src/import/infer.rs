@@ -93,7 +93,6 @@ fn is_elementwise(name: &str) -> bool {
             | "atanh"
             | "bessel_i1e"
             | "bitcast_convert"
-            | "broadcast_add"
             | "cbrt"
             | "ceil"
             | "compare"
@@ -220,6 +219,12 @@ fn fft(op: &Op<'_>, mut shape: Vec<usize>) -> Option<Vec<usize>> {
         _ => {}
     }
     Some(shape)
+}
+
+/// Returns whether a shape is the one that is written, whose sizes can be open.
+pub(super) fn is_written(shape: &[usize], written: &[usize]) -> bool {
+    shape.len() == written.len()
+        && shape.iter().zip(written).all(|(size, written)| [*size, DYNAMIC].contains(written))
 }
 
 /// Returns whether every size is known.

@@ -18,6 +18,7 @@ mod replay;
 mod replayed;
 mod rewrites;
 mod sizes;
+mod spelling;
 mod walk;
 
 pub use checks::{Check, Test, TestModule, import_tests};

@@ -28,6 +28,8 @@ pub(super) struct Replay<'p, 't> {
     /// Integers that are known already.
     pub(super) known: HashMap<Tensor, Vec<i64>>,
     pub(super) ops: usize,
+    /// How many regions within regions are being replayed.
+    pub(super) depth: usize,
     /// How many of the regions under construction are of ops that combine numbers, such as a reduction.
     pub(super) combiners: usize,
     /// What is checked, if this is a test.
@@ -47,6 +49,7 @@ impl<'p, 't> Replay<'p, 't> {
             frames: Vec::new(),
             known: HashMap::new(),
             ops: 0,
+            depth: 0,
             combiners: 0,
             checks: None,
             options,

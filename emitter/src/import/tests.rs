@@ -180,6 +180,108 @@ fn text_that_is_cut_off_is_refused() {
     assert!(import(whole).is_ok());
 }
 
+/// Returns a function that takes `%x` and returns `%r` of these lines, both `tensor<4xf32>`.
+fn function(name: &str, lines: &str) -> String {
+    format!(
+        r#""func.func"() <{{function_type = (tensor<4xf32>) -> tensor<4xf32>, sym_name = "{name}"}}> ({{
+          ^bb0(%x: tensor<4xf32>):
+            {lines}
+            "func.return"(%r) : (tensor<4xf32>) -> ()
+          }}) : () -> ()
+        "#
+    )
+}
+
+fn module(functions: &[String]) -> String {
+    format!(r#""builtin.module"() ({{ {} }}) : () -> ()"#, functions.concat())
+}
+
+#[test]
+fn functions_that_call_others_many_times_are_not_counted_to_the_end() {
+    let turn = r#"%zero = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+        %end = "stablehlo.constant"() <{value = dense<3> : tensor<i32>}> : () -> tensor<i32>
+        %one = "stablehlo.constant"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+        %w:2 = "stablehlo.while"(%zero, %x) ({
+        ^bb0(%a: tensor<i32>, %b: tensor<4xf32>):
+          %0 = "stablehlo.compare"(%a, %end) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+            : (tensor<i32>, tensor<i32>) -> tensor<i1>
+          "stablehlo.return"(%0) : (tensor<i1>) -> ()
+        }, {
+        ^bb0(%a: tensor<i32>, %b: tensor<4xf32>):
+          %1 = "stablehlo.add"(%a, %one) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+          %2 = "func.call"(%b) <{callee = @f0}> : (tensor<4xf32>) -> tensor<4xf32>
+          "stablehlo.return"(%1, %2) : (tensor<i32>, tensor<4xf32>) -> ()
+        }) : (tensor<i32>, tensor<4xf32>) -> (tensor<i32>, tensor<4xf32>)
+        %r = "stablehlo.negate"(%w#1) : (tensor<4xf32>) -> tensor<4xf32>"#;
+    let mut functions = vec![function("main", turn)];
+    for index in 0..7 {
+        let call = format!(
+            r#"%r = "func.call"(%x) <{{callee = @f{}}}> : (tensor<4xf32>) -> tensor<4xf32> "#,
+            index + 1
+        );
+        functions.push(function(&format!("f{index}"), &call.repeat(100)));
+    }
+    functions.push(function("f7", r#"%r = "torch.aten.relu"(%x) : (tensor<4xf32>) -> tensor<4xf32>"#));
+    let error = refused(&module(&functions), &ProgramOptions::default());
+    assert!(error.contains("found torch.aten.relu"), "{error}");
+}
+
+#[test]
+fn tuples_of_tuples_have_few_parts() {
+    let mut lines = r#"%t0 = "stablehlo.tuple"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tuple<>
+        "#
+    .to_owned();
+    for index in 0..60 {
+        let next = index + 1;
+        lines += &format!(
+            r#"%t{next} = "stablehlo.tuple"(%t{index}, %t{index}) : (tuple<>, tuple<>) -> tuple<>
+            "#
+        );
+    }
+    lines += r#"%r = "stablehlo.negate"(%x) : (tensor<4xf32>) -> tensor<4xf32>"#;
+    let error = refused(&module(&[function("main", &lines)]), &ProgramOptions::default());
+    assert!(error.starts_with("main: tuple: found more than 1048576 ops with all calls inlined"), "{error}");
+}
+
+#[test]
+fn parts_of_tuples_are_found_by_their_numbers() {
+    let lines = r#"%y = "stablehlo.negate"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        %a = "stablehlo.tuple"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tuple<>
+        %b = "stablehlo.tuple"(%y, %a) : (tensor<4xf32>, tuple<>) -> tuple<>
+        %c = "stablehlo.get_tuple_element"(%b) <{index = 1 : i32}> : (tuple<>) -> tuple<>
+        %d = "stablehlo.get_tuple_element"(%c) <{index = 0 : i32}> : (tuple<>) -> tensor<4xf32>
+        %r = "stablehlo.abs"(%d) : (tensor<4xf32>) -> tensor<4xf32>"#;
+    let made = import_program(&module(&[function("main", lines)]), &ProgramOptions::default()).unwrap();
+    assert!(made.mlir.contains("\"stablehlo.abs\"(%arg0)"), "{}", made.mlir);
+}
+
+#[test]
+fn regions_within_regions_end_somewhere_through_all_calls() {
+    let nested = |callee: &str| {
+        let mut lines =
+            format!(r#"%0 = "func.call"(%x) <{{callee = @{callee}}}> : (tensor<4xf32>) -> tensor<4xf32>"#);
+        for depth in 0..60 {
+            lines = format!(
+                r#"%{} = "stablehlo.case"(%i) ({{
+                {lines}
+                "stablehlo.return"(%{depth}) : (tensor<4xf32>) -> () }}) : (tensor<i32>) -> tensor<4xf32>"#,
+                depth + 1
+            );
+        }
+        format!(
+            r#"%i = "stablehlo.constant"() <{{value = dense<0> : tensor<i32>}}> : () -> tensor<i32>
+            {lines}
+            %r = "stablehlo.negate"(%60) : (tensor<4xf32>) -> tensor<4xf32>"#
+        )
+    };
+    let last = function("last", r#"%r = "stablehlo.negate"(%x) : (tensor<4xf32>) -> tensor<4xf32>"#);
+    let once = module(&[function("main", &nested("last")), last.clone()]);
+    assert!(import_program(&once, &ProgramOptions::default()).is_ok());
+    let twice = module(&[function("main", &nested("next")), function("next", &nested("last")), last]);
+    let error = refused(&twice, &ProgramOptions::default());
+    assert!(error.contains("found regions 100 deep through all calls, expected fewer"), "{error}");
+}
+
 #[test]
 fn sizes_follow_from_dimension_variables_and_assertions() {
     let text = r#""builtin.module"() ({

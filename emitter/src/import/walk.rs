@@ -10,7 +10,7 @@ use super::{
     custom_call, dynamic,
     refusal::{OF_WORDS, is_of_words, not_of_words, refusal},
     replay::Replay,
-    rewrites,
+    rewrites, spelling,
 };
 use crate::{
     error::Error,
@@ -23,6 +23,12 @@ const OP_LIMIT: usize = 1 << 20;
 
 /// Functions that call functions, as deep as calls are followed.
 const CALL_LIMIT: usize = 100;
+
+/// Regions within regions, as deep as they are followed through all calls. What replays them is on the stack.
+const REGION_LIMIT: usize = 100;
+
+/// Bytes of the name of a part of a tuple that count as much as an op. Names grow with tuples within tuples.
+const NAME_BYTES: usize = 8;
 
 impl Replay<'_, '_> {
     /// Replays a function with these arguments, and returns its results.
@@ -41,7 +47,7 @@ impl Replay<'_, '_> {
     /// Replays the ops of a block, and returns what it returns.
     fn block(&mut self, region: &Region<'_>) -> Result<Vec<Tensor>, Error> {
         for op in &region.ops {
-            if self.tuple(op) {
+            if self.tuple(op)? {
                 continue;
             }
             let operands =
@@ -49,12 +55,7 @@ impl Replay<'_, '_> {
             if matches!(op.name, "func.return" | "stablehlo.return") {
                 return Ok(operands);
             }
-            self.ops += 1;
-            if self.ops > OP_LIMIT {
-                let problem =
-                    format!("found more than {OP_LIMIT} ops with all calls inlined, expected fewer");
-                return Err(self.refused(op, problem, "loop in place of repeating, as with jax.lax.scan"));
-            }
+            self.count(op, 1)?;
             let mut results = self.op(op, &operands)?;
             let is_outside = self.graph.open_regions().len() == 1;
             if is_outside && self.checks.as_ref().is_some_and(|checks| checks.are_inputs(op, &operands)) {
@@ -70,32 +71,54 @@ impl Replay<'_, '_> {
         Ok(Vec::new())
     }
 
+    /// Counts ops and parts of tuples, up to the most that a function may have.
+    fn count(&mut self, op: &Op<'_>, count: usize) -> Result<(), Error> {
+        self.ops = self.ops.saturating_add(count);
+        if self.ops <= OP_LIMIT {
+            return Ok(());
+        }
+        let problem = format!("found more than {OP_LIMIT} ops with all calls inlined, expected fewer");
+        Err(self.refused(op, problem, "loop in place of repeating, as with jax.lax.scan"))
+    }
+
     /// Names the parts of a tuple, or of what is taken out of one; returns whether the op is about a tuple.
-    fn tuple(&mut self, op: &Op<'_>) -> bool {
-        let Some((frame, result)) = self.frames.last_mut().zip(op.results) else { return false };
-        let mut rename = |from: &str, to: &str| {
-            let inner = format!("{from}.");
-            let parts = frame.iter().filter_map(|(name, value)| {
-                let rest =
-                    if name == from { "" } else { &name[name.strip_prefix(&inner).map(|_| from.len())?..] };
-                Some((format!("{to}{rest}"), *value))
-            });
-            let parts: Vec<_> = parts.collect();
-            frame.extend(parts);
-        };
+    fn tuple(&mut self, op: &Op<'_>) -> Result<bool, Error> {
+        let Some(result) = op.results else { return Ok(false) };
         match op.name {
             "stablehlo.tuple" => {
-                let parts = op.operands.iter().enumerate();
-                parts.for_each(|(index, operand)| rename(operand, &format!("{result}.{index}")));
-                true
+                for (index, operand) in op.operands.iter().enumerate() {
+                    self.rename(op, operand, &format!("{result}.{index}"))?;
+                }
+                Ok(true)
             }
             "stablehlo.get_tuple_element" => {
                 let index = op.attribute("index").and_then(integer);
                 let from = index.zip(op.operands.first()).map(|(index, tuple)| format!("{tuple}.{index}"));
-                from.inspect(|from| rename(from, result)).is_some()
+                from.as_deref().map(|from| self.rename(op, from, result)).transpose()?;
+                Ok(from.is_some())
             }
-            _ => false,
+            _ => Ok(false),
         }
+    }
+
+    /// Gives a value, or all parts of a tuple, another name too.
+    fn rename(&mut self, op: &Op<'_>, from: &str, to: &str) -> Result<(), Error> {
+        let Some(frame) = self.frames.last() else { return Ok(()) };
+        let parts: Vec<_> = match frame.get(from) {
+            Some(value) => vec![(to.to_owned(), *value)],
+            None => {
+                let inner = format!("{from}.");
+                let part = |(name, value): (&String, &Tensor)| {
+                    Some((format!("{to}.{}", name.strip_prefix(&inner)?), *value))
+                };
+                frame.iter().filter_map(part).collect()
+            }
+        };
+        self.count(op, 1 + parts.iter().map(|(name, _)| 1 + name.len() / NAME_BYTES).sum::<usize>())?;
+        if let Some(frame) = self.frames.last_mut() {
+            frame.extend(parts);
+        }
+        Ok(())
     }
 
     fn value(&self, op: &Op<'_>, name: &str) -> Result<Tensor, Error> {
@@ -121,6 +144,9 @@ impl Replay<'_, '_> {
             return Err(self.refused(op, problem, hint));
         }
         if let Some(results) = dynamic::replay(self, op, operands)? {
+            return Ok(results);
+        }
+        if let Some(results) = spelling::replay(self, op, operands)? {
             return Ok(results);
         }
         let rewritten = match rewrites::boolean_constant(self, op) {
@@ -211,12 +237,19 @@ impl Replay<'_, '_> {
 
     /// Replays the ops of a region into the current one, with these values for its arguments, and returns what it returns.
     pub(super) fn inlined(&mut self, region: &Region<'_>, values: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+        if let Some(op) = region.ops.first().filter(|_| self.depth >= REGION_LIMIT) {
+            let problem = format!("found regions {REGION_LIMIT} deep through all calls, expected fewer");
+            return Err(self.refused(op, problem, "nest fewer loops and branches"));
+        }
         for (argument, value) in region.arguments.iter().zip(values) {
             if let Some(frame) = self.frames.last_mut() {
                 frame.insert(argument.value.to_owned(), *value);
             }
         }
-        self.block(region)
+        self.depth += 1;
+        let results = self.block(region);
+        self.depth -= 1;
+        results
     }
 
     /// Returns arguments of a test in place of these constants, if it takes its inputs.

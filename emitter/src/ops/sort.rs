@@ -20,6 +20,7 @@ impl Graph {
     ///
     /// `before` returns whether the left elements come first. Its arguments alternate: for each operand, the left element, then
     /// the right one. A stable sort of several operands compares places too, because iree-compile 3.13 sorts no other way stably.
+    /// One of one operand does so once it is imported, unless it compares numbers themselves.
     pub fn sort(
         &mut self,
         operands: &[Tensor],

@@ -17,6 +17,7 @@ mod matrices;
 mod order;
 mod power;
 mod precision;
+mod reduce;
 mod reshape;
 mod rounding;
 mod scatter;
@@ -76,6 +77,7 @@ pub(super) fn rewrite(
         }
         ("stablehlo.pad", [x, value]) => one(dilation::pad(graph, op, *x, *value)),
         ("stablehlo.power", [x, y]) => one(power::rewrite(graph, *x, *y)),
+        ("stablehlo.reduce", _) => reduce::extreme(replay, op, operands)?,
         ("stablehlo.reduce_precision", [x]) => one(precision::reduced(graph, op, *x)),
         ("stablehlo.reverse", [x]) => one(window::reverse(replay, op, *x)),
         ("stablehlo.scatter", _) => scatter::rewrite(replay, op, operands)?,

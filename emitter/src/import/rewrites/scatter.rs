@@ -163,7 +163,7 @@ impl<'t> Combiner<'t> {
 }
 
 /// Returns the op that combines both arguments of a region, in any order, if there is no other.
-fn combining_op<'t>(region: &Region<'t>) -> Option<&'t str> {
+pub(super) fn combining_op<'t>(region: &Region<'t>) -> Option<&'t str> {
     let ([x, y], [op, end]) = (region.arguments.as_slice(), region.ops.as_slice()) else { return None };
     let combines = op.operands == [x.value, y.value] || op.operands == [y.value, x.value];
     (combines && end.operands.first().copied() == op.results).then_some(op.name)
@@ -277,7 +277,8 @@ impl Layout {
             }
             let component = dims.scatter_to_operand.iter().position(|to| *to == d);
             let mut place = component.map(|component| {
-                let index = self::component(g, indices, dims.index_vector, component, dtype);
+                let index = self::component(g, indices, dims.index_vector, component);
+                let index = in_range(g, index, size, dtype);
                 let kept: Vec<_> = (0..g.shape(index).len()).collect();
                 g.broadcast_in_dim(index, shape, &kept)
             });
@@ -298,27 +299,27 @@ impl Layout {
     }
 }
 
-/// Returns a component of indices in a type that sums of places fit into. Where it is no place, neither is the result.
-fn component(g: &mut Graph, indices: Tensor, index_vector: usize, component: usize, dtype: Dtype) -> Tensor {
+/// Returns a component of indices.
+fn component(g: &mut Graph, indices: Tensor, index_vector: usize, component: usize) -> Tensor {
     let mut shape = g.shape(indices).to_vec();
-    let mut index = indices;
-    if index_vector < shape.len() {
-        index = g.slice_dimension(indices, index_vector, component, component + 1);
-        shape.remove(index_vector);
-        index = g.reshape(index, &shape);
+    if index_vector >= shape.len() {
+        return indices;
     }
+    let index = g.slice_dimension(indices, index_vector, component, component + 1);
+    shape.remove(index_vector);
+    g.reshape(index, &shape)
+}
+
+/// Returns indices in a type that sums of places fit into. What is outside of a dimension stays there, and a place in a window that
+/// is added to it does not bring it back.
+fn in_range(g: &mut Graph, index: Tensor, size: usize, dtype: Dtype) -> Tensor {
     let found = g.dtype(index);
-    if found.bitsize() < dtype.bitsize() {
+    // Every number of a narrower type is one of the other too.
+    if found == dtype || found.bitsize() < dtype.bitsize() {
         return g.convert(index, dtype);
     }
-    // Numbers without sign that are too large become negative.
-    let signed = if found.bitsize() == 64 { Dtype::I64 } else { Dtype::I32 };
-    let index = if is_signed(found) { index } else { g.bitcast_convert(index, signed) };
-    if signed == dtype {
-        return index;
-    }
-    let limit = f64::from(1 << 30);
-    let (low, high) = (g.scalar(-limit, signed), g.scalar(limit, signed));
+    let high = g.full_like(index, size);
+    let low = if is_signed(found) { g.negate(high) } else { g.full_like(index, 0) };
     let index = g.clamp(low, index, high);
     g.convert(index, dtype)
 }
@@ -422,5 +423,11 @@ mod tests {
     fn indices_of_64_bits_stay_outside() {
         let mlir = scatter("tensor<10x4xf32>", "tensor<5x1xui64>", "tensor<5x4xf32>", OF_ROWS, ADD);
         assert_eq!(lines_with(&mlir, "stablehlo.clamp").len(), 1, "{mlir}");
+        // So many rows that the numbers of all just fit into 32 bits.
+        let long = scatter("tensor<2147483646x4xf32>", "tensor<5x1xi64>", "tensor<5x4xf32>", OF_ROWS, ADD);
+        assert!(long.contains("dense<2147483646> : tensor<5xi64>"), "{long}");
+        let [clamp] = lines_with(&long, "stablehlo.clamp")[..] else { panic!("{long}") };
+        assert!(clamp.contains("tensor<5xi64>"), "{clamp}");
+        assert_eq!(lines_with(&long, "(tensor<5xi64>) -> tensor<5xi32>").len(), 1, "{long}");
     }
 }

@@ -49,6 +49,45 @@ fn a_stable_sort_compares_places() {
 }
 
 #[test]
+fn a_stable_sort_of_one_operand_compares_places_unless_equals_are_the_same() {
+    // Returns how many places a sort compares whose region makes `%p` of `%a` and `%q` of `%b`.
+    let places = |element: &str, lines: &str| {
+        let line = format!(
+            r#"%r = "stablehlo.sort"(%x) <{{dimension = 0 : i64, is_stable = true}}> ({{
+            ^bb0(%a: tensor<{element}>, %b: tensor<{element}>):
+              {}
+              {}
+              %0 = "stablehlo.compare"(%p, %q) <{{comparison_direction = #stablehlo<comparison_direction LT>}}>
+                : (tensor<{element}>, tensor<{element}>) -> tensor<i1>
+              "stablehlo.return"(%0) : (tensor<i1>) -> ()
+            }}) : (tensor<4x{element}>) -> tensor<4x{element}>"#,
+            lines,
+            lines.replace("%a", "%b").replace("%p", "%q")
+        );
+        let line = if lines.is_empty() { line.replace("(%p, %q)", "(%b, %a)") } else { line };
+        let ty = format!("tensor<4x{element}>");
+        rewritten(&format!("%x: {ty}"), &line, &ty).matches("stablehlo.iota").count()
+    };
+    assert_eq!((places("i32", ""), places("f32", "")), (0, 0));
+    let magnitude = |element: &str| {
+        places(element, &format!(r#"%p = "stablehlo.abs"(%a) : (tensor<{element}>) -> tensor<{element}>"#))
+    };
+    assert_eq!((magnitude("i32"), magnitude("f32")), (1, 1));
+    let jax = r#"%pz = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+        %pn = "stablehlo.constant"() <{value = dense<0x7FC00000> : tensor<f32>}> : () -> tensor<f32>
+        %p0 = "stablehlo.compare"(%a, %pz) <{comparison_direction = #stablehlo<comparison_direction EQ>}>
+            : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        %p1 = "stablehlo.select"(%p0, %pz, %a) : (tensor<i1>, tensor<f32>, tensor<f32>) -> tensor<f32>
+        %p2 = "stablehlo.compare"(%a, %a) <{comparison_direction = #stablehlo<comparison_direction NE>}>
+            : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        %p = "stablehlo.select"(%p2, %pn, %p1) : (tensor<i1>, tensor<f32>, tensor<f32>) -> tensor<f32>"#;
+    assert_eq!(places("f32", jax), 0);
+    // Numbers below zero are one with it.
+    assert_eq!(places("f32", &jax.replace("direction EQ", "direction LE")), 1);
+    assert_eq!(places("f32", &jax.replace("dense<0.0", "dense<1.0")), 1);
+}
+
+#[test]
 fn the_largest_elements_come_from_a_stable_sort() {
     let line = r#"%v:2 = "chlo.top_k"(%x) <{k = 2 : i64}> : (tensor<3x4xui8>) -> (tensor<3x2xui8>, tensor<3x2xi32>)
         %r = "stablehlo.negate"(%v#1) : (tensor<3x2xi32>) -> tensor<3x2xi32>"#;
@@ -124,6 +163,53 @@ fn a_loop_of_a_few_turns_has_none() {
 }
 
 #[test]
+fn a_loop_does_not_end_where_one_before_it_did() {
+    // MLIR gives the parts of both loops arguments of the same names.
+    let lines = r#"%zero = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+        %three = "stablehlo.constant"() <{value = dense<3> : tensor<i32>}> : () -> tensor<i32>
+        %one = "stablehlo.constant"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+        %v:2 = "stablehlo.while"(%x, %zero) ({
+        ^bb0(%a: tensor<f32>, %b: tensor<i32>):
+          %0 = "stablehlo.compare"(%b, %three) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+            : (tensor<i32>, tensor<i32>) -> tensor<i1>
+          "stablehlo.return"(%0) : (tensor<i1>) -> ()
+        }, {
+        ^bb0(%a: tensor<f32>, %b: tensor<i32>):
+          %0 = "stablehlo.add"(%b, %one) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+          %1 = "stablehlo.multiply"(%a, %a) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+          "stablehlo.return"(%1, %0) : (tensor<f32>, tensor<i32>) -> ()
+        }) : (tensor<f32>, tensor<i32>) -> (tensor<f32>, tensor<i32>)
+        %w:3 = "stablehlo.while"(%zero, %n, %v#0) ({
+        ^bb0(%a: tensor<i32>, %b: tensor<i32>, %c: tensor<f32>):
+          %0 = "stablehlo.compare"(%a, %b) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+            : (tensor<i32>, tensor<i32>) -> tensor<i1>
+          "stablehlo.return"(%0) : (tensor<i1>) -> ()
+        }, {
+        ^bb0(%a: tensor<i32>, %b: tensor<i32>, %c: tensor<f32>):
+          %0 = "stablehlo.add"(%a, STEP) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+          %1 = "stablehlo.negate"(%c) : (tensor<f32>) -> tensor<f32>
+          "stablehlo.return"(%0, %b, %1) : (tensor<i32>, tensor<i32>, tensor<f32>) -> ()
+        }) : (tensor<i32>, tensor<i32>, tensor<f32>) -> (tensor<i32>, tensor<i32>, tensor<f32>)
+        %r = "stablehlo.abs"(%w#2) : (tensor<f32>) -> tensor<f32>"#;
+    let counts = |lines: &str| {
+        let made = rewritten("%x: tensor<f32>, %n: tensor<i32>", lines, "tensor<f32>");
+        (made.matches("stablehlo.while").count(), made.matches("stablehlo.negate").count())
+    };
+    let one = lines.replace("STEP", "%one");
+    assert_eq!(counts(&one), (1, 1));
+    // The end is one of several results.
+    let pair = r#"):
+          %5:2 = "stablehlo.optimization_barrier"(%b, %b) : (tensor<i32>, tensor<i32>) -> (tensor<i32>, tensor<i32>)
+          %0 ="#;
+    let several = one.replace("):\n          %0 =", pair).replace("\"(%a, %b) <{", "\"(%a, %5#1) <{");
+    assert_eq!((several.matches("%5:2").count(), counts(&several)), (4, (1, 1)));
+    // The step is an argument, and the end is known.
+    let step = lines.replace("STEP", "%b").replace("\"(%a, %b) <{", "\"(%a, %three) <{");
+    assert_eq!(counts(&step), (1, 1));
+    assert_eq!(counts(&step.replace("\"(%a, %b) :", "\"(%a, %one) :")), (0, 3));
+}
+
+#[test]
 fn arguments_are_copied_before_they_are_updated() {
     let line = r#"%0 = "stablehlo.reshape"(%x) : (tensor<2x2xf32>) -> tensor<4xf32>
         %i = "stablehlo.constant"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
@@ -133,6 +219,50 @@ fn arguments_are_copied_before_they_are_updated() {
         line.replace("\"stablehlo.reshape\"(%x)", "\"stablehlo.negate\"(%x)").replace("2x2x", "4x");
     let made = rewritten("%x: tensor<4xf32>, %y: tensor<1xf32>", &computed, "tensor<4xf32>");
     assert!(!made.contains("barrier"), "{made}");
+}
+
+#[test]
+fn what_can_be_folded_to_an_argument_is_copied_too() {
+    let is_copied = |lines: &str| {
+        let update = r#"
+            %i = "stablehlo.constant"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+            %r = "stablehlo.dynamic_update_slice"(%0, %y, %i)
+                : (tensor<4xf32>, tensor<1xf32>, tensor<i32>) -> tensor<4xf32>"#;
+        let arguments = "%x: tensor<4xf32>, %y: tensor<1xf32>, %at: tensor<i32>";
+        rewritten(arguments, &(lines.to_owned() + update), "tensor<4xf32>").contains("barrier")
+    };
+    let op = |op: &str| is_copied(&format!(r#"%0 = "stablehlo.{op} -> tensor<4xf32>"#));
+    assert!(op(r#"broadcast_in_dim"(%x) <{broadcast_dimensions = array<i64: 0>}> : (tensor<4xf32>)"#));
+    assert!(op(r#"transpose"(%x) <{permutation = array<i64: 0>}> : (tensor<4xf32>)"#));
+    assert!(op(r#"convert"(%x) : (tensor<4xf32>)"#));
+    assert!(op(r#"dynamic_slice"(%x, %at) <{slice_sizes = array<i64: 4>}> : (tensor<4xf32>, tensor<i32>)"#));
+    assert!(op(r#"maximum"(%x, %x) : (tensor<4xf32>, tensor<4xf32>)"#));
+    assert!(!op(r#"add"(%x, %x) : (tensor<4xf32>, tensor<4xf32>)"#));
+    let with = |number: &str, op: &str| {
+        is_copied(&format!(
+            r#"%n = "stablehlo.constant"() <{{value = dense<{number}> : tensor<f32>}}> : () -> tensor<f32>
+            %c = "stablehlo.broadcast_in_dim"(%n) <{{broadcast_dimensions = array<i64>}}> : (tensor<f32>) -> tensor<4xf32>
+            %0 = "stablehlo.{op}"(%x, %c) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>"#
+        ))
+    };
+    assert!(with("-0.000000e+00", "add") && with("1.000000e+00", "multiply"));
+    assert!(!with("2.000000e+00", "add") && !with("5.000000e-01", "multiply"));
+    let twice = |first: &str, second: &str| {
+        is_copied(&format!(
+            r#"%b = "stablehlo.bitcast_convert"(%x) : (tensor<4xf32>) -> tensor<4xi32>
+            %k = "stablehlo.broadcast_in_dim"(%at) <{{broadcast_dimensions = array<i64>}}> : (tensor<i32>) -> tensor<4xi32>
+            %c = "stablehlo.{first}"(%b, %k) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+            %d = "stablehlo.{second}"(%c, %k) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+            %0 = "stablehlo.bitcast_convert"(%d) : (tensor<4xi32>) -> tensor<4xf32>"#
+        ))
+    };
+    assert!(twice("add", "subtract"));
+    assert!(!twice("add", "multiply"));
+    assert!(is_copied(
+        r#"%n = "stablehlo.negate"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        %z = "stablehlo.complex"(%x, %n) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xcomplex<f32>>
+        %0 = "stablehlo.real"(%z) : (tensor<4xcomplex<f32>>) -> tensor<4xf32>"#
+    ));
 }
 
 #[test]

@@ -5,7 +5,8 @@
 
 use super::super::{
     ast::{Op, Region},
-    attributes::{integers, word},
+    attributes::{integers, tensor_type, word},
+    fold::fits,
     replay::Replay,
 };
 use crate::{error::Error, graph::Tensor};
@@ -27,7 +28,12 @@ pub(super) fn rewrite(
 ) -> Result<Option<Vec<Tensor>>, Error> {
     let Some(turns) = turns(replay, op, operands) else { return Ok(None) };
     let [_, body] = op.regions.as_slice() else { return Ok(None) };
-    if turns > TURN_LIMIT || turns * size(replay, body, 0) > OP_LIMIT {
+    if turns > TURN_LIMIT {
+        return Ok(None);
+    }
+    if let Some(mut ops) = OP_LIMIT.checked_div(turns)
+        && !fits_into(replay, body, &mut ops)
+    {
         return Ok(None);
     }
     let mut state = operands.to_vec();
@@ -53,7 +59,9 @@ fn turns(replay: &Replay<'_, '_>, op: &Op<'_>, operands: &[Tensor]) -> Option<us
         return None;
     }
     let step = number(replay, body, step)?;
-    let [mut value] = *replay.known(*operands.get(index)?)? else { return None };
+    let first = *operands.get(index)?;
+    let [mut value] = *replay.known(first)? else { return None };
+    let ty = replay.graph.type_of(first);
     for turn in 0..=TURN_LIMIT {
         let goes_on = match direction {
             "LT" => value < end,
@@ -66,39 +74,47 @@ fn turns(replay: &Replay<'_, '_>, op: &Op<'_>, operands: &[Tensor]) -> Option<us
         if !goes_on {
             return Some(turn);
         }
-        value = value.checked_add(step)?;
+        // Beyond the numbers of its type it would begin again.
+        value = value.checked_add(step).filter(|value| fits(*value, &ty))?;
     }
     Some(TURN_LIMIT + 1)
 }
 
-/// Returns the op of a region whose result has this name.
+/// Returns the op of a region whose result has this name, or the name and a number if it has several.
 fn definition<'r, 't>(region: &'r Region<'t>, name: &str) -> Option<&'r Op<'t>> {
-    region.ops.iter().find(|op| op.results == Some(name))
+    let name = name.split('#').next();
+    region.ops.iter().find(|op| op.results == name)
 }
 
 /// Returns a number that a region takes from outside or has as a constant.
 fn number(replay: &Replay<'_, '_>, region: &Region<'_>, name: &str) -> Option<i64> {
     let values = match definition(region, name) {
-        Some(op) if op.name == "stablehlo.constant" => integers(op.attribute("value")?)?,
+        Some(op) if op.name == "stablehlo.constant" => {
+            let ty = tensor_type(op.result_types.first()?)?;
+            integers(op.attribute("value")?).filter(|values| values.iter().all(|value| fits(*value, &ty)))?
+        }
         Some(_) => return None,
+        // It may change with each turn. A loop before this one may have left what its argument of this name was.
+        None if region.arguments.iter().any(|argument| argument.value == name) => return None,
         None => replay.known(*replay.frames.last()?.get(name)?)?.to_vec(),
     };
     let [value] = *values else { return None };
     Some(value)
 }
 
-/// Returns how many ops a region has, those of regions within and of functions that it calls included.
-fn size(replay: &Replay<'_, '_>, region: &Region<'_>, depth: usize) -> usize {
-    let of = |op: &Op<'_>| {
-        let inner: usize = op.regions.iter().map(|region| size(replay, region, depth)).sum();
+/// Takes the ops of a region from those that are left, also ops of regions within and of functions that it calls. Returns whether
+/// there were as many.
+///
+/// It ends with the first that is too many: functions that call others several times have more ops than can be counted.
+fn fits_into(replay: &Replay<'_, '_>, region: &Region<'_>, left: &mut usize) -> bool {
+    region.ops.iter().all(|op| {
+        let own = if LARGE.contains(&op.name) { OP_LIMIT } else { 1 };
+        let Some(rest) = left.checked_sub(own) else { return false };
+        *left = rest;
         let callee = op.attribute("callee").map(|name| name.trim_start_matches('@').trim_matches('"'));
         let callee =
             callee.and_then(|name| replay.module.functions.iter().find(|function| function.name == name));
-        // A call of itself is refused elsewhere.
-        let called =
-            callee.filter(|_| depth < 8).map_or(0, |function| size(replay, &function.body, depth + 1));
-        let own = if LARGE.contains(&op.name) { OP_LIMIT } else { 1 };
-        own + inner + called
-    };
-    region.ops.iter().map(of).sum()
+        op.regions.iter().all(|region| fits_into(replay, region, left))
+            && callee.is_none_or(|function| fits_into(replay, &function.body, left))
+    })
 }

@@ -65,6 +65,10 @@ pub(super) fn rewrite(replay: &mut Replay<'_, '_>, op: &Op<'_>, operands: &[Tens
         return None;
     }
     let result = replay.result_types(op, operands, &[]).ok()?.pop()?;
+    // Sums of another type are made in it.
+    if result.dtype != Dtype::F32 {
+        return None;
+    }
     let a = replay.graph.reshape(matrix.tensor, &[rows, columns]);
     let x = replay.graph.reshape(vector.tensor, &[count]);
     let out = TensorType::new(Dtype::F32, [rest]);
@@ -135,6 +139,7 @@ mod tests {
         assert_eq!(of(["tensor<9999x10xf32>", "tensor<10xf32>"], "1", "0", "tensor<9999xf32>"), "true");
         assert_eq!(of([matrix, "tensor<100x2xf32>"], "1", "0", "tensor<1000x2xf32>"), "true");
         assert_eq!(of(["tensor<1000x100xf64>", "tensor<100xf64>"], "1", "0", "tensor<1000xf64>"), "true");
+        assert_eq!(of([matrix, vector], "1", "0", "tensor<1000xf64>"), "true");
     }
 
     #[test]
