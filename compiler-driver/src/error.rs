@@ -318,15 +318,14 @@ pub enum Error {
     },
 
     /// iree-compile took too long.
-    #[error(
-        "{target}: gave up after {seconds} s in iree-compile\n\
-         hint: leave out this target, whose compiler may never end, or raise --time-limit; others are compiled already"
-    )]
+    #[error("{what}: gave up after {seconds} s in iree-compile\nhint: {hint}")]
     TimeLimit {
-        /// The target.
-        target: String,
+        /// The target, or the program that was read.
+        what: String,
         /// The limit.
         seconds: u64,
+        /// The remedy.
+        hint: &'static str,
     },
 
     /// A program is refused.

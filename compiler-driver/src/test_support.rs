@@ -4,6 +4,8 @@ use std::{
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use mlxcel_artifacts::{Digest, IREE_VERSION};
@@ -35,6 +37,27 @@ pub(crate) fn toolchain(folder: &Path, name: &str) -> Toolchain {
 pub(crate) fn calls(compiler: &Path) -> usize {
     let log = format!("{}.log", compiler.display());
     fs::read_to_string(log).map_or(0, |log| log.lines().count())
+}
+
+/// Returns the process that the fake compiler `forks` started, once it has.
+pub(crate) fn started(compiler: &Path) -> Option<u32> {
+    let text = fs::read_to_string(format!("{}.pid", compiler.display())).ok()?;
+    text.strip_suffix('\n')?.parse().ok()
+}
+
+/// Checks that the process that `forks` started ends, and forgets it.
+pub(crate) fn assert_ended(compiler: &Path) {
+    let process = started(compiler).expect("it started none");
+    // One that ended and that nobody has waited for yet has no command line.
+    let runs = || fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|line| !line.is_empty());
+    for _ in 0..500 {
+        if !runs() {
+            fs::remove_file(format!("{}.pid", compiler.display())).unwrap();
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("process {process} runs");
 }
 
 /// Returns all targets. Panics with the report if a target's file is invalid.

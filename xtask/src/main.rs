@@ -149,10 +149,22 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     #[test]
     fn the_command_line_is_consistent() {
         super::Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn nothing_is_measured_zero_times() {
+        for task in ["opening", "programs", "sparse", "peers", "python", "serving", "embeddings"] {
+            let parse = |count: &str| {
+                super::Arguments::try_parse_from(["cargo xtask", task, "--repeats", count]).map(drop)
+            };
+            assert!(parse("1").is_ok(), "{task}");
+            let error = parse("0").unwrap_err().to_string();
+            assert!(error.contains("invalid value '0' for '--repeats <N>'"), "{error}");
+        }
     }
 }

@@ -13,6 +13,9 @@ use crate::error::Error;
 /// Path of iree-compile in the wheel `iree-base-compiler`.
 const IN_WHEEL: &str = "iree/compiler/_mlir_libs/iree-compile";
 
+/// Folders of packages in a Python's folder. Debian calls its own the second.
+const PACKAGES: [&str; 2] = ["site-packages", "dist-packages"];
+
 /// Where to look for iree-compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompilerLocation {
@@ -78,38 +81,55 @@ impl CompilerLocation {
 ///
 /// The compiler's library lies beside that executable.
 fn through_script(executable: PathBuf) -> PathBuf {
-    let wheel = || -> Option<PathBuf> {
-        let library = executable.parent()?.parent()?.join("lib");
-        let pythons = fs::read_dir(library).ok()?.flatten();
-        let mut found = pythons.map(|python| python.path().join("site-packages").join(IN_WHEEL));
-        found.find(|path| path.is_file())
-    };
-    if is_script(&executable) { wheel().unwrap_or(executable) } else { executable }
+    if !is_script(&executable) {
+        return executable;
+    }
+    // A link to the script of an environment lies in another folder than the environment.
+    let script = executable.canonicalize().ok();
+    script.as_deref().and_then(in_wheel).or_else(|| in_wheel(&executable)).unwrap_or(executable)
 }
 
-fn is_script(path: &Path) -> bool {
+/// Returns the executable in the wheel that a Python environment's script is of.
+fn in_wheel(script: &Path) -> Option<PathBuf> {
+    let library = script.parent()?.parent()?.join("lib");
+    let pythons = fs::read_dir(library).ok()?.flatten();
+    let mut found =
+        pythons.flat_map(|python| PACKAGES.map(|packages| python.path().join(packages).join(IN_WHEEL)));
+    found.find(|path| path.is_file())
+}
+
+/// Returns whether a file is a script. It does not show which compiler it starts.
+pub(crate) fn is_script(path: &Path) -> bool {
     let mut start = [0; 2];
     File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && &start == b"#!"
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use std::{collections::HashMap, os::unix::fs::symlink};
 
     use super::*;
 
     #[test]
     fn a_python_script_leads_to_the_executable_of_its_wheel() {
-        let folder = tempfile::tempdir().unwrap();
-        let script = folder.path().join("bin/iree-compile");
-        let wheel = folder.path().join("lib/python3.11/site-packages").join(IN_WHEEL);
-        for path in [&script, &wheel] {
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
+        for packages in ["site-packages", "dist-packages"] {
+            let folder = tempfile::tempdir().unwrap();
+            let folder = folder.path().canonicalize().unwrap();
+            let script = folder.join("env/bin/iree-compile");
+            let wheel = folder.join("env/lib/python3.11").join(packages).join(IN_WHEEL);
+            let link = folder.join("bin/iree-compile");
+            for path in [&script, &wheel, &link] {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+            }
+            fs::write(&script, "#!/usr/bin/python3\n").unwrap();
+            symlink(&script, &link).unwrap();
+            assert_eq!(through_script(script.clone()), script);
+            assert_eq!(through_script(link.clone()), link);
+            fs::write(&wheel, "\x7fELF").unwrap();
+            assert_eq!(through_script(script), wheel);
+            assert_eq!(through_script(link), wheel, "{packages}");
+            assert_eq!(through_script(wheel.clone()), wheel);
         }
-        fs::write(&script, "#!/usr/bin/python3\n").unwrap();
-        assert_eq!(through_script(script.clone()), script);
-        fs::write(&wheel, "\x7fELF").unwrap();
-        assert_eq!(through_script(script), wheel);
     }
 
     #[test]

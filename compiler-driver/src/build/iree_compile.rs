@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use crate::{
@@ -36,6 +37,10 @@ const LOG_LIMIT_BYTES: u64 = 4 << 20;
 const REASON_LINES: usize = 3;
 /// Characters of an error line in a message.
 const REASON_CHARS: usize = 300;
+
+/// The remedy if the compiler takes too long for a target.
+const LATE_HINT: &str =
+    "leave out this target, whose compiler may never end, or raise --time-limit; others are compiled already";
 
 /// Time between two looks at a running compiler.
 const POLL: Duration = Duration::from_millis(10);
@@ -116,18 +121,14 @@ impl Running<'_> {
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(log_for_stderr)
-            // Ctrl-C goes to this program alone, which then kills the compiler.
+            // Ctrl-C goes to this program alone, which then kills the compiler and what it started.
             .process_group(0)
             .spawn()
             .map_err(Error::io("run", &toolchain.executable))?;
         let status =
             wait(child, &|| cancelled() || is_late()).map_err(Error::io("run", &toolchain.executable))?;
         let Some(status) = status else {
-            let limit = toolchain.time_limit.filter(|_| !cancelled());
-            return Err(limit.map_or(Error::Cancelled, |limit| Error::TimeLimit {
-                target: target.name.clone(),
-                seconds: limit.as_secs(),
-            }));
+            return Err(stopped(toolchain, cancelled, &target.name, LATE_HINT));
         };
         let written = fs::metadata(folder.path().join(output)).is_ok_and(|file| file.len() > 0);
         if status.success() && written {
@@ -162,14 +163,28 @@ fn with_op(reason: &str, mlir: &str) -> String {
     place().unwrap_or_else(|| reason.to_owned())
 }
 
+/// Returns why the compiler was stopped at `what`: it was cancelled, or took too long.
+pub(crate) fn stopped(
+    toolchain: &Toolchain,
+    cancelled: &dyn Fn() -> bool,
+    what: &str,
+    hint: &'static str,
+) -> Error {
+    let limit = toolchain.time_limit.filter(|_| !cancelled());
+    let late = |limit: Duration| Error::TimeLimit { what: what.to_owned(), seconds: limit.as_secs(), hint };
+    limit.map_or(Error::Cancelled, late)
+}
+
 /// Waits until the compiler ends. Returns `None` if it was cancelled.
+///
+/// The compiler must lead a process group. All of it is killed, because a wrapper or a driver waits for a compiler of its own.
 pub(crate) fn wait(mut child: Child, cancelled: &dyn Fn() -> bool) -> io::Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
         if cancelled() {
-            child.kill()?;
+            kill_process_group(Pid::from_child(&child), Signal::KILL)?;
             child.wait()?;
             return Ok(None);
         }
@@ -352,6 +367,23 @@ mod tests {
         cuda: gave up after 0 s in iree-compile
         hint: leave out this target, whose compiler may never end, or raise --time-limit; others are compiled already
         ");
+    }
+
+    #[test]
+    fn what_a_compiler_started_is_killed_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let toolchain = test_support::toolchain(folder.path(), "forks");
+        let started = || test_support::started(&toolchain.executable).is_some();
+        let compile = |limit, cancelled: &dyn Fn() -> bool| {
+            let toolchain = Toolchain { time_limit: limit, ..toolchain.clone() };
+            compile(&unit("module {}"), &test_support::target(), &toolchain, cancelled).err()
+        };
+        let error = compile(None, &started);
+        assert!(matches!(error, Some(Error::Cancelled)), "{error:?}");
+        test_support::assert_ended(&toolchain.executable);
+        let error = compile(Some(Duration::from_secs(2)), &|| false);
+        assert!(matches!(error, Some(Error::TimeLimit { .. })), "{error:?}");
+        test_support::assert_ended(&toolchain.executable);
     }
 
     #[test]

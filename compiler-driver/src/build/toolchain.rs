@@ -13,7 +13,10 @@ use std::{
 use mlxcel_artifacts::{Digest, FileIdentity, IREE_VERSION, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::{build::compiler_location::CompilerLocation, error::Error};
+use crate::{
+    build::compiler_location::{CompilerLocation, is_script},
+    error::Error,
+};
 
 /// Name of the library that contains the compiler. The executable only loads it.
 const LIBRARY: &str = "libIREECompiler.so";
@@ -29,7 +32,7 @@ pub struct Toolchain {
     pub digest: Digest,
     /// Whether it verifies the module between its passes.
     pub verifies: bool,
-    /// The longest time of a compilation.
+    /// The longest time that it may take to read a program, or to compile one for a target.
     pub time_limit: Option<Duration>,
 }
 
@@ -43,21 +46,17 @@ struct Identity {
 }
 
 impl Toolchain {
-    /// Finds iree-compile and checks its version. Does not run it if `store` knows it.
+    /// Finds iree-compile and checks its version. Does not run it if `store` knows it, unless it is a script.
     ///
     /// # Errors
     /// It is not found, does not run, or has another version than the runtime.
     pub fn find(location: &CompilerLocation, store: &Store) -> Result<Self, Error> {
         let executable = location.find()?;
         let files = files(&executable)?;
-        let key = identity_key(&executable, &files)?;
-        let identity = match store.get(&key)?.and_then(|path| read_identity(&path)) {
-            Some(identity) => identity,
-            None => {
-                let identity = read_compiler(&executable, &files)?;
-                remember(&identity, &key, store)?;
-                identity
-            }
+        // What a script starts may be replaced while the script stays as it is.
+        let identity = match is_script(&executable) {
+            true => read_compiler(&executable, &files)?,
+            false => known_or_read(&executable, &files, store)?,
         };
         let Identity { version: line, digest } = identity;
         let version = release(&line);
@@ -70,6 +69,17 @@ impl Toolchain {
         }
         Ok(Self { version: version.to_owned(), executable, digest, verifies: true, time_limit: None })
     }
+}
+
+/// Returns the identity that `store` knows, otherwise asks the compiler and remembers it.
+fn known_or_read(executable: &Path, files: &[PathBuf], store: &Store) -> Result<Identity, Error> {
+    let key = identity_key(executable, files)?;
+    if let Some(identity) = store.get(&key)?.and_then(|path| read_identity(&path)) {
+        return Ok(identity);
+    }
+    let identity = read_compiler(executable, files)?;
+    remember(&identity, &key, store)?;
+    Ok(identity)
 }
 
 /// Returns the files of the compiler: the executable and, if there is one, its library.
@@ -176,12 +186,28 @@ mod tests {
     fn a_known_executable_is_not_run() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path().join("store"), None).unwrap();
+        // This one cannot be run at all.
+        let compiler = folder.path().join("iree-compile");
+        fs::write(&compiler, "\x7fELF").unwrap();
+        let location = CompilerLocation::Executable(compiler.clone());
+        assert!(matches!(Toolchain::find(&location, &store), Err(Error::Io { doing: "run", .. })));
+        let key = identity_key(&compiler, &files(&compiler).unwrap()).unwrap();
+        let digest = Digest::of(b"compiler");
+        remember(&Identity { version: "3.13.0 @ 89ece87b".into(), digest }, &key, &store).unwrap();
+        let found = Toolchain::find(&location, &store).unwrap();
+        assert_eq!((found.version.as_str(), found.digest), ("3.13.0", digest));
+    }
+
+    #[test]
+    fn a_script_is_run_every_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().join("store"), None).unwrap();
         let compiler = test_support::compiler(folder.path(), "works");
         let location = CompilerLocation::Executable(compiler.clone());
         let first = Toolchain::find(&location, &store).unwrap();
         assert_eq!((first.version.as_str(), test_support::calls(&compiler)), ("3.13.0", 1));
         assert_eq!(Toolchain::find(&location, &store).unwrap(), first);
-        assert_eq!(test_support::calls(&compiler), 1);
+        assert_eq!(test_support::calls(&compiler), 2);
     }
 
     #[test]

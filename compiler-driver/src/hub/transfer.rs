@@ -49,9 +49,9 @@ impl Transfer<'_> {
         let start = Instant::now();
         let name = &file.name;
         let stated = self.stated(file)?;
-        // A hub that states no digest gives no name either.
-        let key =
-            stated.digest.as_ref().map_or_else(|| name.replace('/', "--"), |digest| digest.hex().to_owned());
+        // A hub that states no digest gives no name either. Nothing would show that a part of another commit's file is wrong.
+        let without_digest = || format!("{}-{}", self.commit, name.replace('/', "--"));
+        let key = stated.digest.as_ref().map_or_else(without_digest, |digest| digest.hex().to_owned());
         let _lock = lock(&self.cache.lock(&key), self.cancel, || {
             progress(Event::Warning(format!("waiting for another process that downloads {name}")));
         })?;

@@ -5,6 +5,10 @@ use std::fmt;
 /// The bytes that MLIR's bytecode begins with.
 const BYTECODE: &[u8] = b"ML\xefR";
 
+/// Place of the module among the fields of JAX's table `Exported` (`jax/_src/export/serialization.fbs`). New fields follow at
+/// the end.
+const MODULE_FIELD: usize = 13;
+
 /// What the producer of a portable artifact is called, with the version of StableHLO after it.
 const PORTABLE_PRODUCER: &str = "StableHLO_v";
 
@@ -117,14 +121,10 @@ pub(crate) fn detect(bytes: &[u8]) -> Result<(Form, &[u8]), FormError> {
     if bytes.starts_with(BYTECODE) {
         return Ok((Form::Portable(portable_version(bytes)?), bytes));
     }
-    if let Some(start) = find(bytes, BYTECODE) {
-        // A flatbuffer has the length of a vector of bytes before it, in 4 bytes.
-        let (before, program) = bytes.split_at(start);
-        let length = before.last_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize);
-        let version = portable_version(program)?;
-        let found = program.len();
-        let program = program.get(..length).ok_or(FormError::CutOff { found, expected: length })?;
-        return Ok((Form::JaxExport(version), program));
+    if let Some((length, rest)) = exported_module(bytes) {
+        let found = rest.len();
+        let program = rest.get(..length).ok_or(FormError::CutOff { found, expected: length })?;
+        return Ok((Form::JaxExport(portable_version(program)?), program));
     }
     let is_text =
         std::str::from_utf8(bytes).is_ok_and(|text| text.contains("func.func") || text.contains("module"));
@@ -148,8 +148,27 @@ fn portable_version(bytes: &[u8]) -> Result<Version, FormError> {
     Ok(version)
 }
 
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
+/// Returns the length of the module of a `jax.export` file, and the bytes from its first on. `None` for other files.
+///
+/// Such a file is a flatbuffer. It has the modules of gradients beside the program's, and before it, so that a search for
+/// bytecode would find one of those.
+fn exported_module(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let short = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+    let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+    let table = word(0)? as usize;
+    // A table begins with the distance back to the list of its fields' places, which may lie behind it.
+    let back = i32::from_le_bytes(*bytes.get(table..)?.first_chunk()?);
+    let places = usize::try_from(i64::try_from(table).ok()? - i64::from(back)).ok()?;
+    // The list begins with its own size and the table's.
+    let place = (2 + MODULE_FIELD) * size_of::<u16>();
+    if usize::from(short(places)?) < place + size_of::<u16>() {
+        return None;
+    }
+    let field = table + Some(short(places + place)?).filter(|&place| place != 0).map(usize::from)?;
+    let vector = field + word(field)? as usize;
+    let length = word(vector)? as usize;
+    let module = bytes.get(vector + size_of::<u32>()..)?;
+    module.starts_with(BYTECODE).then_some((length, module))
 }
 
 #[cfg(test)]
@@ -158,6 +177,31 @@ mod tests {
 
     fn portable(version: &str) -> Vec<u8> {
         [BYTECODE, b"\x0d", PORTABLE_PRODUCER.as_bytes(), version.as_bytes(), b"\0rest"].concat()
+    }
+
+    /// Returns a file of `jax.export` with the module of a gradient, which lies before the program's.
+    fn export(gradient: &[u8], module: &[u8]) -> Vec<u8> {
+        const PLACES: usize = 3 + MODULE_FIELD;
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap().to_le_bytes();
+        // The size of this list and of the table, and where in the table the module is.
+        let mut places = [0_u16; PLACES];
+        places[0] = u16::try_from(size_of_val(&places)).unwrap();
+        places[1] = 8;
+        places[2 + MODULE_FIELD] = 4;
+        let table = u32::from(places[0]) + 4;
+        let places: Vec<u8> = places.iter().flat_map(|place| place.to_le_bytes()).collect();
+        // From the table's field, over itself and the other vector.
+        let to_module = 4 + 4 + u32::try_from(gradient.len()).unwrap();
+        let mut file = table.to_le_bytes().to_vec();
+        file.extend(places);
+        file.extend((table - 4).to_le_bytes());
+        file.extend(to_module.to_le_bytes());
+        for vector in [gradient, module] {
+            file.extend(length(vector));
+            file.extend(vector);
+        }
+        file.extend(b"more");
+        file
     }
 
     fn error(bytes: &[u8]) -> String {
@@ -169,8 +213,7 @@ mod tests {
         let artifact = portable("1.15.0");
         let version = Version { major: 1, minor: 15, patch: 0 };
         assert_eq!(detect(&artifact), Ok((Form::Portable(version), artifact.as_slice())));
-        let length = u32::try_from(artifact.len()).unwrap().to_le_bytes();
-        let export = [b"flat".as_slice(), &length, &artifact, b"more"].concat();
+        let export = export(&portable("1.14.0"), &artifact);
         assert_eq!(detect(&export), Ok((Form::JaxExport(version), artifact.as_slice())));
         let text = b"module @m {}";
         assert_eq!(detect(text), Ok((Form::Text, text.as_slice())));
@@ -188,8 +231,32 @@ mod tests {
         assert_eq!(error(BYTECODE), format!("MLIR bytecode of an unknown program, {portable_wanted}"));
         assert_eq!(error(&portable("1.x")), format!("MLIR bytecode of StableHLO_v1.x, {portable_wanted}"));
         assert_eq!(error(&portable("1.22.0")), "StableHLO 1.22.0, expected at most 1.21");
-        let cut = [b"flat".as_slice(), &999_u32.to_le_bytes(), &portable("1.15.0")].concat();
-        let found = portable("1.15.0").len();
-        assert_eq!(error(&cut), format!("{found} bytes of a portable artifact, expected 999"));
+        let (gradient, program) = (portable("1.14.0"), portable("1.15.0"));
+        let export = export(&gradient, &program);
+        let (found, expected) = (program.len() - 1, program.len());
+        let cut = &export[..export.len() - "more".len() - 1];
+        assert_eq!(error(cut), format!("{found} bytes of a portable artifact, expected {expected}"));
+        // Bytecode in a file of another kind.
+        let other = [b"flat".as_slice(), &program].concat();
+        assert_eq!(error(&other), "neither text nor MLIR bytecode, expected a StableHLO program");
+    }
+
+    #[test]
+    fn a_damaged_export_is_no_panic() {
+        let (gradient, program) = (portable("1.14.0"), portable("1.15.0"));
+        let whole = export(&gradient, &program);
+        for length in 0..whole.len() - "more".len() {
+            assert!(detect(&whole[..length]).is_err(), "{length} bytes");
+        }
+        for at in 0..whole.len() {
+            for byte in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut damaged = whole.clone();
+                damaged[at] = byte;
+                _ = detect(&damaged);
+                // The highest bytes of a distance lead furthest.
+                damaged[at.saturating_sub(3)..at].fill(byte);
+                _ = detect(&damaged);
+            }
+        }
     }
 }

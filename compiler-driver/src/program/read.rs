@@ -7,8 +7,10 @@ use std::{
     cell::RefCell,
     fs::{self, File},
     io::Read as _,
+    os::unix::process::CommandExt as _,
     path::Path,
     process::{Command, Stdio},
+    time::Instant,
 };
 
 use mlxcel_artifacts::{Cancel, Links, ReadError, Store, read_limited};
@@ -18,7 +20,7 @@ use super::form::{Form, detect};
 use crate::{
     build::{
         compiler_location::CompilerLocation,
-        iree_compile::{outcome, reason, wait},
+        iree_compile::{outcome, reason, stopped, wait},
         toolchain::Toolchain,
     },
     error::Error,
@@ -33,6 +35,9 @@ const DUMP: &str = "// -----// IR Dump Before";
 /// Name of the program in the compiler's folder, and what it prints.
 const INPUT: &str = "program";
 const PRINTED: &str = "printed.mlir";
+
+/// The remedy if the compiler takes too long to read a program.
+const LATE_HINT: &str = "raise --time-limit, or split the program";
 
 /// The most bytes of a program. Constants of a model do not belong into it.
 const PROGRAM_LIMIT_BYTES: u64 = 1 << 30;
@@ -90,6 +95,7 @@ fn print(
     let [input, printed] = [INPUT, PRINTED].map(|name| folder.path().join(name));
     fs::write(&input, program).map_err(Error::io("write", &input))?;
     let log = File::create(&printed).map_err(Error::io("write", &printed))?;
+    let start = Instant::now();
     let child = Command::new(&toolchain.executable)
         .args(["--iree-input-type=stablehlo", "--compile-to=input", INPUT, "-o", "/dev/null"])
         .arg(format!("--mlir-print-ir-before={FIRST_PASS}"))
@@ -100,16 +106,19 @@ fn print(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log)
+        // Ctrl-C goes to this program alone, which then kills the compiler and what it started.
+        .process_group(0)
         .spawn()
         .map_err(Error::io("run", &toolchain.executable))?;
     let watched = File::open(&printed).map_err(Error::io("read", &printed))?;
     let dumps = RefCell::new(Dumps { output: watched, tail: Vec::new(), count: 0 });
     // One module is enough. The compiler would go on with as many as there are functions.
     let is_enough = || dumps.borrow_mut().count() > 1;
-    let status =
-        wait(child, &|| cancelled() || is_enough()).map_err(Error::io("run", &toolchain.executable))?;
+    let is_late = || toolchain.time_limit.is_some_and(|limit| start.elapsed() >= limit);
+    let status = wait(child, &|| cancelled() || is_enough() || is_late())
+        .map_err(Error::io("run", &toolchain.executable))?;
     if status.is_none() && !is_enough() {
-        return Err(Error::Cancelled);
+        return Err(stopped(toolchain, cancelled, &path.display().to_string(), LATE_HINT));
     }
     let text = module_in(&fs::read_to_string(&printed).map_err(Error::io("read", &printed))?);
     match (text, status) {
@@ -170,9 +179,10 @@ fn module_in(printed: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
+    use std::{io, time::Duration};
 
     use super::*;
+    use crate::test_support;
 
     #[test]
     fn the_first_module_is_taken() {
@@ -192,6 +202,25 @@ mod tests {
             io::Write::write_all(&mut writer, text.as_bytes()).unwrap();
             assert_eq!(dumps.count(), count, "{text}");
         }
+    }
+
+    #[test]
+    fn a_compiler_that_hangs_is_killed_with_what_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("step.mlir");
+        fs::write(&program, "module @m {}").unwrap();
+        let toolchain = test_support::toolchain(folder.path(), "forks");
+        let started = || test_support::started(&toolchain.executable).is_some();
+        let error = read(&program, &toolchain, &started).unwrap_err();
+        assert!(matches!(error, Error::Cancelled), "{error}");
+        test_support::assert_ended(&toolchain.executable);
+        let limited = Toolchain { time_limit: Some(Duration::from_secs(2)), ..toolchain.clone() };
+        let error = read(&program, &limited, &|| false).unwrap_err();
+        assert_eq!(
+            error.to_string().replace(&folder.path().display().to_string(), "…"),
+            "…/step.mlir: gave up after 2 s in iree-compile\nhint: raise --time-limit, or split the program"
+        );
+        test_support::assert_ended(&toolchain.executable);
     }
 
     #[test]

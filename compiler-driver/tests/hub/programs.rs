@@ -2,8 +2,9 @@
 
 use std::{
     fs,
+    net::TcpListener,
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use mlxcel_artifacts::{BlobRole, Bundle, Digest};
@@ -177,6 +178,24 @@ fn a_target_is_checked_before_a_download() {
     assert_eq!(code, Some(1));
     assert!(stderr.starts_with("error: found no target `cup`"), "{stderr}");
     assert!(hub.server.log().is_empty());
+}
+
+#[test]
+fn an_interrupted_download_says_what_is_kept() {
+    let (sandbox, hub) = (Sandbox::new("works"), Hub::new());
+    // It takes connections, and answers none.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut command = program(&sandbox, &hub, &["--model", "org/model", "--target", "cuda", "--out", "out"]);
+    command.env("HF_ENDPOINT", format!("http://{}", silent.local_addr().unwrap()));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _connection = silent.accept().unwrap();
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(130), "{stderr}");
+    assert!(stderr.ends_with("cancelled; what was downloaded stays in the cache\n"), "{stderr}");
+    assert!(!sandbox.at("out").exists());
 }
 
 #[test]

@@ -151,6 +151,37 @@ fn mirrors_that_list_names_alone_state_digests_in_answers() {
 }
 
 #[test]
+fn without_digests_a_part_of_another_commit_is_not_resumed() {
+    const OTHER: &str = "ffeeddccbbaa99887766554433221100ffeeddcc";
+    let hub = Hub::new();
+    hub.set(|state| {
+        (state.lists_names, state.etag) = (true, Some("none".into()));
+        // The first answer is asked for its headers alone.
+        state.cuts = [0, 400_000, 0, 0, 0].into();
+    });
+    let text = hub.refusal("org/model");
+    assert!(text.contains("found the end of model.safetensors of org/model after 400000 bytes"), "{text}");
+    assert_eq!(fs::metadata(hub.at(&part(&format!("{COMMIT}-model.safetensors")))).unwrap().len(), 400_000);
+    // Files of the same sizes with other bytes.
+    let mut other = files();
+    other.get_mut("model.safetensors").unwrap().iter_mut().for_each(|byte| *byte ^= 0xff);
+    let expected = other["model.safetensors"].clone();
+    hub.set(|state| {
+        state.cuts.clear();
+        _ = state.commits.insert(OTHER.into(), other);
+        _ = state.revisions.insert("main".into(), OTHER.into());
+    });
+    hub.server.log();
+    hub.get("org/model").unwrap();
+    assert_eq!(ranges(&hub), [None, None]);
+    assert!(fs::read(hub.at(&format!("snapshots/{OTHER}/model.safetensors"))).unwrap() == expected);
+    // The part is one of the first commit's file.
+    hub.get(&format!("org/model@{COMMIT}")).unwrap();
+    assert_eq!(ranges(&hub), [None, Some("bytes=400000-".to_owned())]);
+    assert_whole(&hub);
+}
+
+#[test]
 fn two_downloads_at_once_are_one() {
     let hub = Hub::new();
     thread::scope(|scope| {

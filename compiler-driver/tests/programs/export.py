@@ -3,7 +3,7 @@
 `logistic` is a step of logistic regression that is given its parameters, as text, portable artifact and jax.export file.
 `symbolic` has a dimension that is known only when it runs. `adam` is a step of Adam that is given its parameters and moments;
 `adam-1.npz` and `adam-1000.npz` have what JAX returns after so many steps from the arguments in `adam-0.npz`. `kernel` and
-`scan` compute the same recurrence, one with a kernel in C.
+`scan` compute the same recurrence, one with a kernel in C. `gradient` has the modules of two gradients beside the program's.
 """
 
 from pathlib import Path
@@ -105,3 +105,6 @@ save(HERE / "kernel-in.npz", {"a": a, "x": x})
 (HERE / "scan.jax").write_bytes(export.export(jax.jit(by_scan))(a, x).serialize())
 results = jax.jit(by_scan)(a, x)
 save(HERE / "kernel-out.npz", {f"result['{name}']": value for name, value in results.items()})
+
+exported = export.export(jax.jit(lambda x: jnp.sin(x) * 2))(jnp.zeros((3,)))
+(HERE / "gradient.jax").write_bytes(exported.serialize(vjp_order=2))

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, process::Command};
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use super::stats::spread;
+use super::stats::{at_least_one, spread};
 use crate::{shell, toolchain::setup::setup_for_build, workspace::Workspace};
 
 /// The size of the largest tokenizers of models of this size.
@@ -18,7 +18,7 @@ pub(crate) struct Opening {
     #[arg(long, default_value = "llama-3.2-1b")]
     model: String,
     /// How often each measurement is repeated
-    #[arg(short, long, value_name = "N", default_value_t = 10)]
+    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = at_least_one())]
     repeats: usize,
 }
 

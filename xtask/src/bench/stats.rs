@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use clap::ValueEnum;
+use clap::{ValueEnum, builder::RangedU64ValueParser};
 use serde_json::Value;
 
 use crate::shell;
@@ -15,6 +15,11 @@ pub(crate) enum Output {
     Md,
     /// An array with an object for each row
     Json,
+}
+
+/// Returns the parser of options that say how often something is done. A median needs a value.
+pub(crate) fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 /// Runs a benchmark program that prints JSON and returns its first row.

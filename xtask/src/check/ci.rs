@@ -112,7 +112,39 @@ fn summary(times: &[(&str, Time)], outcome: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+
+    /// Returns a file of the checkout.
+    fn file(name: &str) -> String {
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)).unwrap()
+    }
+
+    #[test]
+    fn an_outdated_lock_is_noticed() {
+        for name in [".ci/run", ".github/workflows/ci.yml"] {
+            let text = file(name);
+            let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+            let calls: Vec<_> = lines.filter(|line| line.contains("xtask")).collect();
+            let is_locked = |line: &&str| line.contains("cargo run --locked --quiet --package xtask -- ");
+            assert!(!calls.is_empty() && calls.iter().all(is_locked), "{name}: {calls:?}");
+        }
+    }
+
+    #[test]
+    fn two_builds_are_compared_whether_they_are_released_or_not() {
+        let text = file(".github/workflows/ci.yml");
+        let job = |name: &str| {
+            let (_, rest) = text.split_once(&format!("\n  {name}:\n")).unwrap();
+            rest.split("\n\n").next().unwrap()
+        };
+        let compare = job("compare");
+        assert!(compare.contains("diff --recursive dist-first dist-second"), "{compare}");
+        assert!(compare.contains("needs: dist\n") && !compare.contains("if: "), "{compare}");
+        let release = job("release");
+        assert!(release.contains("needs: compare\n") && release.contains("refs/tags/v"), "{release}");
+    }
 
     #[test]
     fn the_summary_names_the_stage_that_failed() {

@@ -76,7 +76,7 @@ pub(crate) fn goldens(workspace: &Workspace, scope: Scope, bless: bool) -> Resul
     let objects = folder.join("kernels");
     // With the features of the tests, which have compiled this or compile nothing of it again.
     shell::run_to_stderr(&mut workspace.cargo(&format!("build --quiet {WHOLE} --example kernels")))?;
-    let kernels = workspace.root.join("target/debug/examples/kernels");
+    let kernels = workspace.target()?.join("debug/examples/kernels");
     shell::run_to_stderr(std::process::Command::new(kernels).arg(&objects))?;
     let compiler = detect::iree_compile_path(workspace);
     let numbered: Vec<_> = goldens.iter().enumerate().collect();

@@ -52,7 +52,8 @@ fn setup_for(workspace: &Workspace, needs: &[Need]) -> Result<()> {
             done => done?,
         }
     }
-    report(workspace, &missing)
+    eprintln!("{}", report(workspace, &missing)?);
+    Ok(())
 }
 
 /// Lists the Debian packages of the parts, and those of pip and venv if something has to be fetched with them.
@@ -70,9 +71,9 @@ fn packages(workspace: &Workspace, parts: &[&Part]) -> Vec<&'static str> {
     packages
 }
 
-/// Checks again the parts that were missing.
-fn report(workspace: &Workspace, parts: &[&Part]) -> Result<()> {
-    let mut broken = Vec::new();
+/// Checks again the parts that were missing. Returns what is to be said of all.
+fn report(workspace: &Workspace, parts: &[&Part]) -> Result<String> {
+    let (mut broken, mut lacking) = (Vec::new(), Vec::new());
     for part in parts {
         let detection = (part.detect)(workspace);
         if detection.is_found() {
@@ -83,11 +84,38 @@ fn report(workspace: &Workspace, parts: &[&Part]) -> Result<()> {
             broken.push(text);
         } else {
             eprintln!("warning: {text}");
+            lacking.push(part.name);
         }
     }
     if !broken.is_empty() {
         bail!("{}", broken.join("\n"));
     }
-    eprintln!("setup is complete");
-    Ok(())
+    Ok(match lacking.as_slice() {
+        [] => "setup is complete".to_owned(),
+        names => format!("setup lacks {}: builds work, and tests that need it fail", names.join(", ")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::toolchain::part::Detection;
+
+    fn part(need: Need, detect: fn(&Workspace) -> Detection) -> Part {
+        Part { name: "minilm", expected: "one", need, supply: Supply::Cargo, variables: &[], detect }
+    }
+
+    #[test]
+    fn setup_is_complete_only_with_all_parts() {
+        let workspace = Workspace::at("/".into(), Box::new(|_| None));
+        let found = |_: &Workspace| Detection::Found { version: "1".into(), path: "/x".into() };
+        let missing = |_: &Workspace| Detection::Missing { path: "/x".into() };
+        let report = |part: &Part| report(&workspace, &[part]).map_err(|error| error.to_string());
+        assert_eq!(report(&part(Need::Tests, found)), Ok("setup is complete".into()));
+        assert_eq!(
+            report(&part(Need::Tests, missing)),
+            Ok("setup lacks minilm: builds work, and tests that need it fail".into())
+        );
+        assert!(report(&part(Need::Build, missing)).unwrap_err().starts_with("minilm: found no /x, "));
+    }
 }

@@ -16,7 +16,7 @@ use std::{
 
 use mlxcel_artifacts::{INTERRUPTED, NEVER_RUN, Store, parse_arguments, report};
 use mlxcel_compiler_driver::{
-    Cancel, CompilerLocation, Error, HubSettings, ModelSource, Target, explain, explain_program,
+    Cancel, CompilerLocation, Error, HubError, HubSettings, ModelSource, Target, explain, explain_program,
     write_random_weights,
 };
 use mlxcel_models::{FAMILIES, PRESETS};
@@ -38,8 +38,12 @@ fn main() -> ExitCode {
     let say = |text: &str| _ = writeln!(io::stderr(), "{text}");
     let Outcome { stdout, packing } = match result {
         Ok(outcome) => outcome,
-        Err(_) if cancel.is_cancelled() => {
-            say("interrupted; nothing was written");
+        Err(error) if cancel.is_cancelled() => {
+            match error {
+                // What was downloaded before is not nothing.
+                Error::Hub(_) => say(&HubError::Cancelled.to_string()),
+                _ => say("interrupted; nothing was written"),
+            }
             return ExitCode::from(INTERRUPTED);
         }
         Err(error) => {

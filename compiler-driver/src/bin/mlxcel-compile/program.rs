@@ -36,7 +36,7 @@ pub(crate) struct ProgramOptions {
     /// Compute in f32 what the program computes in f64, arguments and results too
     #[arg(long, requires = "program", help_heading = "Programs")]
     narrow_f64: bool,
-    /// Give up a target that takes longer than this many seconds to compile [default: 300]
+    /// Give up a program that takes longer than this many seconds to read, or to compile for a target [default: 300]
     #[arg(long, value_name = "SECONDS", requires = "program", help_heading = "Programs",
         value_parser = clap::value_parser!(u64).range(1..))]
     time_limit: Option<u64>,

@@ -11,7 +11,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::stats::{Output, median, number, sorted, spread};
+use super::stats::{Output, at_least_one, median, number, sorted, spread};
 use crate::{
     shell,
     toolchain::{
@@ -38,7 +38,7 @@ pub(crate) struct Embeddings {
     #[arg(long, value_name = "N", default_value_t = 2000)]
     texts: usize,
     /// How often both are measured
-    #[arg(short, long, value_name = "N", default_value_t = 5)]
+    #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = at_least_one())]
     repeats: usize,
     /// Threads of both programs
     #[arg(short, long, value_name = "N", default_value_t = 2)]

@@ -19,7 +19,7 @@ use super::{
     llama_cpp,
     pairs::{Pair, QUANTIZE, Weights, check_formats, random_checkpoint},
     ratio::{Measurement, Ratio, render},
-    stats::{first_row, number},
+    stats::{at_least_one, first_row, number},
 };
 use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
@@ -37,7 +37,7 @@ pub(crate) struct Peers {
     #[arg(long, default_value = "llama-3.2-1b")]
     model: String,
     /// How often each test is repeated
-    #[arg(short, long, value_name = "N", default_value_t = 5)]
+    #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = at_least_one())]
     repeats: usize,
     /// Threads of both programs
     #[arg(short, long, value_name = "N", default_value_t = 2)]

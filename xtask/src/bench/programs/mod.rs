@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::stats::{Output, median, number, sorted, spread};
+use super::stats::{Output, at_least_one, median, number, sorted, spread};
 use crate::{
     shell,
     toolchain::{
@@ -41,7 +41,7 @@ const TESTS: [(&str, &str, &[&str]); 2] =
 #[derive(Args)]
 pub(crate) struct Programs {
     /// How often each program is measured
-    #[arg(short, long, value_name = "N", default_value_t = 5)]
+    #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = at_least_one())]
     repeats: usize,
     /// Cores that each program may use. Ours uses fewer if the work is small
     #[arg(short, long, value_name = "N", default_value_t = 2)]

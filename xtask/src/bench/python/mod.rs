@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     serving::checkpoint,
-    stats::{first_row, number, spread},
+    stats::{at_least_one, first_row, number, spread},
 };
 use crate::{
     files::{copy_file, copy_folder},
@@ -48,7 +48,7 @@ pub(crate) struct Python {
     #[arg(long, value_name = "N", default_value_t = 64)]
     tokens: usize,
     /// How often each measurement is repeated
-    #[arg(short, long, value_name = "N", default_value_t = 5)]
+    #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = at_least_one())]
     repeats: usize,
     /// Threads of the device
     #[arg(short, long, value_name = "N", default_value_t = 2)]

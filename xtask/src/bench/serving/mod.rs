@@ -23,6 +23,7 @@ use super::{
     llama_cpp,
     pairs::{Pair, QUANTIZE, Weights, check_formats, random_checkpoint},
     ratio::{Measurement, Ratio, render},
+    stats::at_least_one,
 };
 use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
@@ -47,10 +48,10 @@ pub(crate) struct Serving {
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4,8")]
     clients: Vec<usize>,
     /// How often everything is measured
-    #[arg(short, long, value_name = "N", default_value_t = 2)]
+    #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = at_least_one())]
     repeats: usize,
     /// Requests of each client
-    #[arg(long, value_name = "N", default_value_t = 6)]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = at_least_one())]
     requests: usize,
     /// Tokens of each prompt
     #[arg(long, value_name = "N", default_value_t = 128)]

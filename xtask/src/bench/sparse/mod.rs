@@ -7,7 +7,7 @@ use std::{fs, path::PathBuf};
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use super::stats::{first_row, number, spread};
+use super::stats::{at_least_one, first_row, number, spread};
 use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
 /// OLMoE's shape with fewer layers, and a dense model whose mlp is as wide as eight experts.
@@ -22,7 +22,7 @@ pub(crate) struct Sparse {
     #[arg(long, default_value = "q8")]
     quant: String,
     /// How often each model is measured
-    #[arg(short, long, value_name = "N", default_value_t = 5)]
+    #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = at_least_one())]
     repeats: usize,
     /// Threads
     #[arg(short, long, value_name = "N", default_value_t = 2)]

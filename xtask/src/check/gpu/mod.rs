@@ -214,7 +214,9 @@ fn size(folder: &Path) -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::{os::unix::fs::symlink, process::Command};
+
+    use tempfile::TempDir;
 
     use super::*;
 
@@ -241,31 +243,46 @@ mod tests {
         assert_eq!(prompts, [7, 7, 7, 7, 7, 7, 7, 6, 6, 6, 6, 6, 6, 6, 6]);
     }
 
-    /// Runs the script with an `mlxcel-run` that is the shell script `answer` and an `mlxcel-bench` that is `bench`. Returns success
-    /// and stdout.
-    fn check(answer: &str, bench: &str) -> (bool, String) {
+    /// What a GPU without a fault answers.
+    const RIGHT: &str = r#"echo '{"prompt_tokens":[1],"tokens":[3,4],"text":"\"tokens\":[9]","timings":{},"device":"cuda, A"}'"#;
+
+    fn program(folder: &Path, name: &str, text: &str) {
+        write(&folder.join(name), text).unwrap();
+        fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Returns a folder with the script, an `mlxcel-run` that is the shell script `answer` and an `mlxcel-bench` that is `bench`.
+    fn packed(answer: &str, bench: &str) -> TempDir {
         let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        let program = |name: &str, text: &str| {
-            write(&at(name), text).unwrap();
-            fs::set_permissions(at(name), fs::Permissions::from_mode(0o755)).unwrap();
-        };
-        program("run.sh", &script_for(0, "1"));
-        program("random-weights", "#!/bin/sh\nexit 0\n");
-        program("mlxcel-run", &format!("#!/bin/sh\n{answer}\n"));
-        program("mlxcel-bench", &format!("#!/bin/sh\n{bench}\n"));
+        let at = folder.path();
+        program(at, "run.sh", &script_for(0, "1"));
+        program(at, "random-weights", "#!/bin/sh\nexit 0\n");
+        program(at, "mlxcel-run", &format!("#!/bin/sh\n{answer}\n"));
+        program(at, "mlxcel-bench", &format!("#!/bin/sh\n{bench}\n"));
         // Its GPU is older than those that overlap kernels.
-        program("nvidia-smi", "#!/bin/sh\necho 8.9\n");
-        write(&at("cases.txt"), "demo 1,2 3,4\n").unwrap();
-        let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
-        let output = Command::new(at("run.sh")).env("PATH", path).output().unwrap();
-        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+        program(at, "nvidia-smi", "#!/bin/sh\necho 8.9\n");
+        write(&at.join("cases.txt"), "demo 1,2 3,4\ndemo-sm_90 1,2 3,4\n").unwrap();
+        folder
+    }
+
+    /// Runs the script with the folder's programs before those of `path`. Returns success, stdout and stderr.
+    fn run(folder: &Path, path: &str) -> (bool, String, String) {
+        let path = format!("{}:{path}", folder.display());
+        let output = Command::new(folder.join("run.sh")).env("PATH", path).output().unwrap();
+        let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        (output.status.success(), stdout, stderr)
+    }
+
+    /// Runs the script of a folder with these programs. Returns success and stdout.
+    fn check(answer: &str, bench: &str) -> (bool, String) {
+        let (success, stdout, _) = run(packed(answer, bench).path(), &std::env::var("PATH").unwrap());
+        (success, stdout)
     }
 
     #[test]
     fn equal_tokens_pass() {
         let (success, text) = check(
-            r#"echo '{"prompt_tokens":[1],"tokens":[3,4],"text":"\"tokens\":[9]","timings":{},"device":"cuda, A"}'"#,
+            RIGHT,
             r#"echo '[{"bandwidth_share": null, "mean_tok_s": 66988.4, "samples_tok_s": [1.0], "test": "pp512"},
                       {"bandwidth_share": 0.774, "mean_tok_s": 910.6, "samples_tok_s": [1.0], "test": "tg256"}]'"#,
         );
@@ -284,6 +301,35 @@ mod tests {
 
         2 passed, 0 failed
         ");
+    }
+
+    #[test]
+    fn cases_that_do_not_run_are_failures() {
+        let path = std::env::var("PATH").unwrap();
+        // One that starts nothing.
+        let folder = packed(RIGHT, "echo '[]'");
+        program(folder.path(), "xargs", "#!/bin/sh\nexit 1\n");
+        let (success, text, _) = run(folder.path(), &path);
+        assert!(!success, "{text}");
+        assert!(text.starts_with("FAILED  cases.txt\n  found    0 results\n  expected 1\n"), "{text}");
+        assert!(text.ends_with("1 passed, 1 failed\n"), "{text}");
+        // No case at all.
+        let folder = packed(RIGHT, "echo '[]'");
+        write(&folder.path().join("cases.txt"), "").unwrap();
+        let (success, text, errors) = run(folder.path(), &path);
+        assert!(!success && text.is_empty(), "{text}");
+        assert!(errors.starts_with("error: found no case for this GPU in cases.txt, "), "{errors}");
+        // Without xargs, and with every other program that the script calls.
+        let folder = packed(RIGHT, "echo '[]'");
+        for name in
+            ["bash", "dirname", "mktemp", "rm", "mkdir", "cat", "grep", "head", "tr", "wc", "cut", "cp"]
+        {
+            let mut places = std::env::split_paths(&path).map(|folder| folder.join(name));
+            symlink(places.find(|file| file.is_file()).unwrap(), folder.path().join(name)).unwrap();
+        }
+        let (success, text, errors) = run(folder.path(), "/nowhere");
+        assert!(!success && text.is_empty(), "{text}");
+        assert_eq!(errors, "error: found no xargs, expected one in PATH\nhint: install findutils\n");
     }
 
     #[test]

@@ -96,7 +96,18 @@ if [[ "${1:-}" == case ]]; then
   one_case "${@:2}"
   exit
 fi
+command -v xargs >/dev/null || { printf 'error: found no xargs, expected one in PATH\nhint: install findutils\n' >&2; exit 1; }
+cases=0
+while read -r bundle _; do
+  is_left_out "$bundle" || cases=$((cases + 1))
+done <cases.txt
+((cases > 0)) || { printf 'error: found no case for this GPU in cases.txt, expected some\nhint: pack the folder again\n' >&2; exit 1; }
 count < <(xargs -P "$jobs" -L 1 "./${BASH_SOURCE[0]##*/}" case <cases.txt)
+# The status of what `count` reads from is lost.
+if ((passed + failed != cases)); then
+  printf 'FAILED  cases.txt\n  found    %s results\n  expected %s\n' "$((passed + failed))" "$cases"
+  failed=$((failed + 1))
+fi
 
 if [[ "${MLXCEL_GPU_FULL:-yes}" == yes ]]; then
   echo "making the weights of llama-3.2-1b from seed $seed"
