@@ -208,7 +208,7 @@ fn a_pull_that_waits_for_another_one_can_be_cancelled() {
     let (mut other, mut own) =
         (StoreWriter::new(&store, &name).unwrap(), StoreWriter::new(&store, &name).unwrap());
     let (_, blob) = bundle.manifest().blobs().next().unwrap();
-    let part = other.download(&blob).unwrap();
+    let part = other.download(blob).unwrap();
     assert!(matches!(part, Download::Part(_)));
     let cancel = Cancel::new();
     let waiting = connect("localhost:1/tiny", Duration::from_secs(10)).cancelled_by(&cancel);
@@ -217,10 +217,10 @@ fn a_pull_that_waits_for_another_one_can_be_cancelled() {
             thread::sleep(Duration::from_millis(200));
             cancel.cancel();
         });
-        let error = report(&waiting.run("pull", waiting.open_download(&mut own, &blob)).unwrap_err());
+        let error = report(&waiting.run("pull", waiting.open_download(&mut own, blob)).unwrap_err());
         assert!(error.contains("it was cancelled"), "{error}");
     });
     // Once the other one is done, it is there.
     drop(part);
-    assert!(matches!(own.download(&blob).unwrap(), Download::Part(_)));
+    assert!(matches!(own.download(blob).unwrap(), Download::Part(_)));
 }
