@@ -77,7 +77,8 @@ fn steps_of_a_program_for_gpus_are_jaxs() {
 fn code_for_another_gpu_is_refused() {
     let built = built(&exported("adam.jax"), |request| request.targets = vec!["cuda-sm_120".into()]).unwrap();
     let mut command = on_emulator(program("mlxcel-run"));
-    command.arg(built.bundle.path()).args(["--device", "cuda"]);
+    let inputs = format!("@{}", exported("adam-0.npz").display());
+    command.arg(built.bundle.path()).args(["--device", "cuda", "--input", &inputs]);
     let Output { status, stderr, .. } = command.output().unwrap();
     let text = String::from_utf8_lossy(&stderr);
     let reason = "cuda-sm_120: compute capability is 9.0, expected 12.0 or higher";

@@ -33,8 +33,9 @@ const FOR_CPU: [&str; 3] = [
     },
 ];
 
-/// For modules with GPU kernels.
-const FOR_GPU: [&str; 2] = ["--iree-hal-target-device=cuda", "--iree-cuda-target=sm_80"];
+/// For modules with GPU kernels. Other ops fail to compile with the level of bundles than without.
+const FOR_GPU: [&str; 3] =
+    ["--iree-hal-target-device=cuda", "--iree-cuda-target=sm_80", "--iree-opt-level=O3"];
 const GPU_FORMAT: &str = "cuda-nvptx-fb";
 
 /// A part of the names of those without kernels that every GPU runs too.

@@ -13,8 +13,8 @@ use crate::{
     ops::Reduction,
 };
 
-/// The most chunks of a row whose ranks are counted, which compares every two of them. With 1024 chunks, iree-compile 3.13 cannot
-/// compile the choice of the best for CUDA.
+/// The most chunks of a row whose ranks are counted, which compares every two of them. There is an odd number of them: from numbers
+/// that threads share evenly, such as 512 and 1024, iree-compile 3.13 cannot compile the choice of the best for CUDA.
 const MAX_CHUNKS: usize = 1023;
 
 /// Returns ids, logits and the logarithms of sums, for `logits`, `[rows, vocab]`.
@@ -22,7 +22,7 @@ pub(super) fn best(g: &mut Graph, logits: Tensor) -> Vec<Tensor> {
     let &[rows, vocab] = g.shape(logits) else { return vec![logits; 3] };
     let best = best_count(vocab);
     let size = chunk_size(vocab);
-    let chunks = vocab.div_ceil(size);
+    let chunks = vocab.div_ceil(size) | 1;
     let lowest = g.scalar(f64::NEG_INFINITY, Dtype::F32);
     let padded = g.pad(logits, lowest, &[0, 0], &[0, chunks * size - vocab], &[0, 0]);
     let x = g.reshape(padded, &[rows, chunks, size]);
@@ -112,7 +112,12 @@ impl Chunks {
         let part = g.iota(Dtype::I32, &shape, 2);
         let offset = times(g, part, smaller);
         let first = g.add(first, offset);
-        Self { x, first_ids: g.reshape(first, &[rows, chunks * parts]) }
+        let first_ids = g.reshape(first, &[rows, chunks * parts]);
+        // One more for an odd number, which is the last of all.
+        let lowest = g.scalar(f64::NEG_INFINITY, Dtype::F32);
+        let last = g.scalar(f64::INFINITY, Dtype::I32);
+        let x = g.pad(x, lowest, &[0, 0, 0], &[0, 1, 0], &[0, 0, 0]);
+        Self { x, first_ids: g.pad(first_ids, last, &[0, 0], &[0, 1], &[0, 0]) }
     }
 
     /// Returns the best `count` chunks, best first: those with the largest logits, and of equal ones those with the lowest ids.
