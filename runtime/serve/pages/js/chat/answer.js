@@ -11,21 +11,29 @@ import { ApiFailure, askJson, stream } from "../shared/api.js";
 const CONTINUATION = 160;
 
 /**
- * Returns the messages as the server reads them. Answers that failed before their first word are left out.
+ * Returns the messages as the server reads them. Answers that failed before their first word are left out, and questions
+ * that follow one another are one: many chat templates want users and assistants to take turns.
  * @param {Chat} chat
  * @param {Message[]} messages
  */
 function wireMessages(chat, messages) {
   const system = chat.system.trim() ? [{ role: "system", content: chat.system }] : [];
   const said = messages.filter(({ role, content, calls }) => role === "user" || content || calls?.length);
-  const sent = said.map(({ role, content, calls }) => {
+  /** @type {{ role: string, content: string | null, tool_calls?: unknown[] }[]} */
+  const sent = [];
+  for (const { role, content, calls } of said) {
+    const before = sent.at(-1);
+    if (role === "user" && before?.role === "user") {
+      before.content = `${before.content}\n\n${content}`;
+      continue;
+    }
     const named = calls?.map(({ id, name, arguments: text }, index) => ({
       id: id ?? `call${index}`,
       type: "function",
       function: { name, arguments: text },
     }));
-    return named?.length ? { role, content: content || null, tool_calls: named } : { role, content };
-  });
+    sent.push(named?.length ? { role, content: content || null, tool_calls: named } : { role, content });
+  }
   return [...system, ...sent];
 }
 

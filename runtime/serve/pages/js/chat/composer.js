@@ -1,7 +1,7 @@
 // @ts-check
 /** The box for the next message. */
 
-import { byId } from "../shared/dom.js";
+import { byId, isComposing } from "../shared/dom.js";
 import { fit } from "./editor.js";
 
 export class Composer {
@@ -23,7 +23,7 @@ export class Composer {
     this.#stop.addEventListener("click", stop);
     this.#area.addEventListener("input", () => fit(this.#area));
     this.#area.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
       event.preventDefault();
       if (!this.#send.hidden) byId("composer").requestSubmit();
     });

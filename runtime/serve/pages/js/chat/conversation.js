@@ -11,21 +11,24 @@ import { toast } from "./toasts.js";
 /** @typedef {import("./store.js").Chat} Chat */
 /** @typedef {import("./store.js").Message} Message */
 
+export const BUSY_ELSEWHERE = "This chat is being answered in another tab.";
+
 export class Conversation {
   /**
    * @param {{
    *   library: import("./library.js").Library, models: import("./models.js").Models,
    *   runs: import("./runs.js").Runs, show: () => void, touch: (message: Message, waiting?: number) => void,
-   *   canSend: () => boolean
+   *   canSend: () => boolean, isFree: (chat: string) => boolean
    * }} parts
    */
-  constructor({ library, models, runs, show, touch, canSend }) {
+  constructor({ library, models, runs, show, touch, canSend, isFree }) {
     this.library = library;
     this.models = models;
     this.runs = runs;
     this.show = show;
     this.touch = touch;
     this.canSend = canSend;
+    this.isFree = isFree;
   }
 
   /**
@@ -35,7 +38,7 @@ export class Conversation {
   send(text) {
     const chat = this.library.current;
     const isAnswerable = chat.messages.at(-1)?.role === "user";
-    if (this.runs.isRunning(chat.id) || (!text.trim() && !isAnswerable) || !this.canSend()) return false;
+    if ((!text.trim() && !isAnswerable) || !this.isFree(chat.id) || !this.canSend()) return false;
     if (text.trim()) chat.messages.push({ id: newId(), role: "user", content: text });
     this.#answer(chat);
     return true;
@@ -48,71 +51,71 @@ export class Conversation {
   again(message) {
     const chat = this.library.current;
     const at = chat.messages.indexOf(message);
-    if (at < 0 || this.runs.isRunning(chat.id) || !this.canSend()) return;
+    if (at < 0 || !this.isFree(chat.id) || !this.canSend()) return;
     const kept = message.role === "user" ? at + 1 : at;
     const lost = chat.messages.splice(kept);
-    if (lost.length > 1) this.#offerUndo("Later messages were removed.", chat, kept, lost);
+    if (lost.length > 1) this.#offerUndo("Later messages were removed.", chat.id, { at: kept, added: 1, lost });
     this.#answer(chat);
   }
 
   /**
-   * Changes a message. That of the user is sent again, and the chat goes on from there.
+   * Changes a message. That of the user is sent again, and the chat goes on from there. Returns whether it was changed.
    * @param {Message} message
    * @param {string} text
    */
   edit(message, text) {
     const chat = this.library.current;
     const at = chat.messages.indexOf(message);
-    if (at < 0 || this.runs.isRunning(chat.id)) return;
+    if (at < 0 || !this.isFree(chat.id)) return false;
     const changed = { ...message, id: newId(), content: text };
     if (message.role === "assistant") {
       chat.messages[at] = changed;
       this.#changed(chat);
-      return;
+      return true;
     }
-    if (!this.canSend()) return;
+    if (!this.canSend()) return false;
     const lost = chat.messages.splice(at, chat.messages.length, changed);
-    if (lost.length > 2) this.#offerUndo("Later messages were removed.", chat, at, lost);
+    if (lost.length > 2) this.#offerUndo("Later messages were removed.", chat.id, { at, added: 2, lost });
     this.#answer(chat);
+    return true;
   }
 
   /** @param {Message} message */
   remove(message) {
     const chat = this.library.current;
     const at = chat.messages.indexOf(message);
-    if (at < 0 || this.runs.isRunning(chat.id)) return;
-    const before = [...chat.messages];
+    if (at < 0 || !this.isFree(chat.id)) return;
     chat.messages.splice(at, 1);
     this.#changed(chat);
-    this.#undo("Message deleted.", chat, before);
+    this.#offerUndo("Message deleted.", chat.id, { at, added: 0, lost: [message] });
   }
 
   /**
+   * Offers to put messages back in place of those that were added instead. What was written later stays.
    * @param {string} text
-   * @param {Chat} chat
-   * @param {number} kept
-   * @param {Message[]} lost
+   * @param {string} id the chat
+   * @param {{ at: number, added: number, lost: Message[] }} change
    */
-  #offerUndo(text, chat, kept, lost) {
-    this.#undo(text, chat, [...chat.messages.slice(0, kept), ...lost]);
-  }
-
-  /**
-   * @param {string} text
-   * @param {Chat} chat
-   * @param {Message[]} before
-   */
-  #undo(text, chat, before) {
-    toast(text, () => {
-      this.runs.stop(chat.id);
-      chat.messages = before;
+  #offerUndo(text, id, change) {
+    const undo = async () => {
+      if (this.library.isBusyElsewhere(id)) {
+        this.library.askElsewhere(id);
+        toast(BUSY_ELSEWHERE, undo);
+        return;
+      }
+      const chat = await this.library.get(id);
+      if (!chat) return;
+      const { at, added, lost } = change;
+      const replaced = chat.messages.splice(at, added, ...lost);
+      if (replaced.some(({ isOpen }) => isOpen)) this.runs.stop(id);
       this.#changed(chat);
-    });
+    };
+    toast(text, undo);
   }
 
   /** @param {Chat} chat */
   #changed(chat) {
-    this.library.changed(chat);
+    this.library.changed(chat, ["content", "model"]);
     if (chat === this.library.current) this.show();
   }
 
@@ -140,7 +143,8 @@ export class Conversation {
     const model = message.model ?? "";
     const onPart = () => {
       this.touch(message);
-      this.library.changed(chat);
+      // Where several chats are answered, they keep their places in the list.
+      this.library.changed(chat, ["content"], { isNewer: false });
     };
     try {
       announce(`${model} answers.`);
@@ -158,7 +162,6 @@ export class Conversation {
     }
     message.isOpen = false;
     this.touch(message);
-    this.library.changed(chat);
-    this.library.flush();
+    this.library.changed(chat, ["content"]);
   }
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** Text boxes that grow with their text. */
 
-import { el } from "../shared/dom.js";
+import { el, isComposing } from "../shared/dom.js";
 
 /**
  * Makes a text box as high as its text.
@@ -40,7 +40,7 @@ export function editor(text, isSent, onCancel, onDone) {
   });
   area.addEventListener("input", () => fit(area));
   area.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-    if (event.isComposing) return;
+    if (isComposing(event)) return;
     if (event.key === "Escape") {
       event.stopPropagation();
       onCancel();

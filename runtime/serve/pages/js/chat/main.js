@@ -1,10 +1,10 @@
 // @ts-check
 /** The chat page. */
 
-import { byId, el, placeIcons } from "../shared/dom.js";
+import { byId, el, isComposing, placeIcons } from "../shared/dom.js";
 import { askKey } from "../shared/key-dialog.js";
 import { Composer } from "./composer.js";
-import { Conversation } from "./conversation.js";
+import { BUSY_ELSEWHERE, Conversation } from "./conversation.js";
 import { Library } from "./library.js";
 import { Models, factsOf, kindOf } from "./models.js";
 import { closeCovering, openPanel, startPanels } from "./panels.js";
@@ -13,14 +13,14 @@ import { Runs } from "./runs.js";
 import { Settings } from "./settings.js";
 import { Sidebar } from "./sidebar.js";
 import { TextMode } from "./text-mode.js";
-import { notice } from "./toasts.js";
+import { notice, toast } from "./toasts.js";
 import { Transcript } from "./transcript.js";
 
 const library = new Library();
 const models = new Models();
 const runs = new Runs();
 const settings = new Settings();
-const textMode = new TextMode({ library, models, runs });
+const textMode = new TextMode({ library, models, runs, isFree });
 
 /** Returns whether a request can be sent; otherwise shows why not. */
 function canSend() {
@@ -30,6 +30,21 @@ function canSend() {
     invalid.focus();
   }
   return !invalid && models.chosen !== null;
+}
+
+/**
+ * Returns whether what a chat says can be changed; otherwise shows why not.
+ * @param {string} id
+ */
+function isFree(id) {
+  const isHere = runs.isRunning(id);
+  const isElsewhere = !isHere && library.isBusyElsewhere(id);
+  if (isHere) toast("Stop the answer first.");
+  if (isElsewhere) {
+    library.askElsewhere(id);
+    toast(BUSY_ELSEWHERE);
+  }
+  return !isHere && !isElsewhere;
 }
 
 const transcript = new Transcript({
@@ -52,6 +67,7 @@ const conversation = new Conversation({
   show,
   touch: (message, waiting) => transcript.touch(message, waiting),
   canSend,
+  isFree,
 });
 const composer = new Composer({
   send(text) {
@@ -147,7 +163,12 @@ function showRunning() {
 
 async function follow() {
   const id = /^#\/([0-9a-f]+)$/.exec(location.hash)?.[1];
-  if (id && !(await library.select(id))) begin();
+  if (id) {
+    if (!(await library.select(id))) begin();
+  } else if (!location.hash && library.entries.some((entry) => entry.id === library.current.id)) {
+    // The address of an empty chat, which the browser went back to.
+    begin();
+  }
 }
 
 async function loadModels() {
@@ -171,11 +192,16 @@ function listen() {
   });
   library.addEventListener("current", showCurrent);
   library.addEventListener("title", showTitle);
+  library.addEventListener("removed", (event) => runs.stop(/** @type {CustomEvent} */ (event).detail));
   library.addEventListener("problem", (event) => notice("storage", /** @type {CustomEvent} */ (event).detail));
-  runs.addEventListener("change", showRunning);
-  settings.addEventListener("change", () => library.changed(library.current, { isNewer: false }));
+  runs.addEventListener("change", (event) => {
+    library.tellBusy(/** @type {CustomEvent} */ (event).detail);
+    showRunning();
+  });
+  settings.addEventListener("change", () => library.changed(library.current, ["settings"], { isNewer: false }));
   models.addEventListener("change", () => {
     library.current.model = models.chosen?.id ?? null;
+    library.changed(library.current, ["model"], { isNewer: false });
     showMode();
   });
   addEventListener("hashchange", follow);
@@ -187,7 +213,7 @@ function listen() {
     if (await askKey("Requests are sent with this key.")) await loadModels();
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || event.isComposing || document.querySelector("dialog[open]")) return;
+    if (event.key !== "Escape" || isComposing(event) || document.querySelector("dialog[open]")) return;
     if (!closeCovering()) runs.stop(library.current.id);
   });
 }

@@ -9,7 +9,7 @@ import { editor } from "./editor.js";
 /** @typedef {import("./store.js").Message} Message */
 /**
  * @typedef {{
- *   again: (message: Message) => void, edit: (message: Message, text: string) => void,
+ *   again: (message: Message) => void, edit: (message: Message, text: string) => boolean,
  *   remove: (message: Message) => void, announce: (text: string) => void, contextOf: (message: Message) => number
  * }} Actions
  */
@@ -60,7 +60,7 @@ export class MessageView {
   /**
    * @param {Message} message
    * @param {Actions} actions
-   * @param {boolean} isNew whether it is spoken while it comes
+   * @param {boolean} isNew whether what is added to it is spoken
    */
   constructor(message, actions, isNew) {
     this.message = message;
@@ -79,8 +79,10 @@ export class MessageView {
       this.#notes,
       this.#foot,
     );
-    if (!isUser) this.#markdown = new MarkdownView(this.#body, isNew ? (text) => actions.announce(text) : undefined);
+    if (!isUser) this.#markdown = new MarkdownView(this.#body);
     this.update();
+    // What is there already was spoken when it came.
+    if (isNew && this.#markdown) this.#markdown.onBlock = actions.announce;
   }
 
   /** Draws what has changed. */
@@ -92,7 +94,7 @@ export class MessageView {
       this.#markdown.update(message.content);
       if (!message.isOpen) this.#markdown.finish();
       this.#drawCalls();
-    } else {
+    } else if (this.#body.textContent !== message.content) {
       this.#body.textContent = message.content;
     }
     this.#drawNotes();
@@ -195,8 +197,7 @@ export class MessageView {
       this.#foot.querySelector("[aria-label^=Edit]")?.focus();
     };
     const form = editor(message.content, isUser, close, (text) => {
-      close();
-      this.actions.edit(message, text);
+      if (this.actions.edit(message, text)) close();
     });
     this.element.classList.add("is-editing");
     this.#body.hidden = true;

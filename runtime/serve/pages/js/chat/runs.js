@@ -1,7 +1,7 @@
 // @ts-check
 /** What is being written, at most one answer in a chat. */
 
-/** Sends `change` when one begins or ends. */
+/** Sends `change` with the id of the chat when one begins or ends. */
 export class Runs extends EventTarget {
   /** @type {Map<string, AbortController>} */
   #running = new Map();
@@ -20,13 +20,18 @@ export class Runs extends EventTarget {
     if (this.#running.has(chat)) return;
     const controller = new AbortController();
     this.#running.set(chat, controller);
-    this.dispatchEvent(new Event("change"));
+    this.#changed(chat);
     try {
       await work(controller.signal);
     } finally {
       this.#running.delete(chat);
-      this.dispatchEvent(new Event("change"));
+      this.#changed(chat);
     }
+  }
+
+  /** @param {string} chat */
+  #changed(chat) {
+    this.dispatchEvent(new CustomEvent("change", { detail: chat }));
   }
 
   /**

@@ -84,14 +84,18 @@ export class Settings extends EventTarget {
 
   /** @param {import("./store.js").Chat} chat */
   show(chat) {
+    // What is being typed is newer than what another tab kept.
+    const typed = chat === this.#chat ? document.activeElement : null;
     this.#chat = chat;
-    this.#system.value = chat.system;
-    this.#fill();
+    if (typed !== this.#system) this.#system.value = chat.system;
+    this.#fill(typed);
     this.#summarize();
   }
 
-  #fill() {
+  /** @param {Element | null} [typed] the control that stays as it is */
+  #fill(typed = null) {
     for (const [name, input] of this.#inputs) {
+      if (input === typed) continue;
       input.value = String(this.#chat?.sampling[name] ?? "");
       input.removeAttribute("aria-invalid");
       byId(`${input.id}-error`).textContent = "";

@@ -1,13 +1,15 @@
 // @ts-check
 /** The list of chats. */
 
-import { byId, el, iconButton } from "../shared/dom.js";
+import { byId, el, iconButton, isComposing } from "../shared/dom.js";
 import { closePanel } from "./panels.js";
 import { toast } from "./toasts.js";
 import { readFile, saveFile } from "./transfer.js";
 
 export class Sidebar {
   #list = byId("chat-list");
+  /** The rows that are drawn, as a text. @type {string | null} */
+  #drawn = null;
 
   /**
    * @param {{ library: import("./library.js").Library, runs: import("./runs.js").Runs, begin: () => void }} parts
@@ -27,22 +29,31 @@ export class Sidebar {
     });
   }
 
+  /** Draws the list, unless it is drawn already: what has the focus, or is being clicked, stays. */
   draw() {
-    const { entries, current } = this.library;
+    const rows = this.#rows();
+    const drawn = JSON.stringify(rows);
+    if (drawn === this.#drawn || this.#list.querySelector("input")) return;
+    this.#drawn = drawn;
     const focused = document.activeElement?.closest("[data-chat]")?.getAttribute("data-chat");
-    if (this.#list.querySelector("input")) return;
-    this.#list.replaceChildren(...entries.map((entry) => this.#item(entry, entry.id === current.id)));
-    if (!entries.length) this.#list.append(el("li", { class: "no-chats" }, "No chats yet. They are kept in this browser only."));
+    this.#list.replaceChildren(...rows.map((row) => this.#item(row)));
+    if (!rows.length) this.#list.append(el("li", { class: "no-chats" }, "No chats yet. They are kept in this browser only."));
     if (focused) this.#list.querySelector(`[data-chat="${focused}"] a`)?.focus();
   }
 
-  /**
-   * @param {import("./store.js").Entry} entry
-   * @param {boolean} isCurrent
-   */
-  #item({ id, title }, isCurrent) {
+  /** Returns what is shown of each chat. */
+  #rows() {
+    const { entries, current } = this.library;
+    return entries.map(({ id, title }) => {
+      const isRunning = this.runs.isRunning(id) || this.library.isBusyElsewhere(id);
+      return { id, title, isCurrent: id === current.id, isRunning };
+    });
+  }
+
+  /** @param {{ id: string, title: string, isCurrent: boolean, isRunning: boolean }} row */
+  #item({ id, title, isCurrent, isRunning }) {
     const link = el("a", { href: `#/${id}`, "aria-current": isCurrent && "page", title }, title);
-    const running = this.runs.isRunning(id) && el("span", { class: "running", role: "img", "aria-label": "being answered" });
+    const running = isRunning && el("span", { class: "running", role: "img", "aria-label": "being answered" });
     const actions = el(
       "div",
       { class: "chat-actions" },
@@ -68,12 +79,13 @@ export class Sidebar {
       isOver = true;
       const text = input.value;
       item.replaceChildren();
+      this.#drawn = null;
       if (isKept && text.trim() !== title) await this.library.rename(id, text);
       this.draw();
       this.#list.querySelector(`[data-chat="${id}"] a`)?.focus();
     };
     input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-      if (event.isComposing) return;
+      if (isComposing(event)) return;
       if (event.key === "Enter") end(true);
       if (event.key === "Escape") {
         event.stopPropagation();
@@ -93,13 +105,12 @@ export class Sidebar {
 
   /** @param {string} id */
   async #remove(id) {
-    this.runs.stop(id);
     const wasCurrent = this.library.current.id === id;
     const chat = await this.library.remove(id);
     byId("new-chat").focus();
     if (!chat) return;
     toast("Chat deleted.", () => {
-      this.library.put(chat);
+      this.library.put([chat]);
       if (wasCurrent) location.hash = `#/${id}`;
     });
   }
@@ -111,7 +122,7 @@ export class Sidebar {
     if (!file) return;
     try {
       const chats = readFile(await file.text());
-      for (const chat of chats) this.library.put(chat);
+      this.library.put(chats);
       toast(`${chats.length === 1 ? "One chat was" : `${chats.length} chats were`} imported.`);
     } catch (error) {
       toast(`Nothing was imported: ${/** @type {Error} */ (error).message}.`);

@@ -45,63 +45,96 @@ function openDatabase() {
   return done(request);
 }
 
+/**
+ * @param {Chat} chat
+ * @param {IDBObjectStore} entries
+ * @param {IDBObjectStore} chats
+ */
+function write(chat, entries, chats) {
+  const { id, title, updated } = chat;
+  entries.put({ id, title, updated });
+  chats.put(chat);
+}
+
 export class ChatStore {
   /** @type {IDBDatabase | null} */
   #database = null;
 
-  /** Opens the database. Returns whether chats can be kept. */
+  /** Whether chats are kept. */
+  get isOpen() {
+    return this.#database !== null;
+  }
+
+  /**
+   * Opens the database, and returns its entries. Returns `null` if it keeps no chats: browsers can forbid it, and what is
+   * damaged may open and not be read.
+   * @returns {Promise<Entry[] | null>}
+   */
   async open() {
     try {
       this.#database = await openDatabase();
-      return true;
+      return await this.list();
     } catch {
-      return false;
+      this.#database = null;
+      return null;
     }
   }
 
   /**
-   * Runs `use` on both stores, and waits until its changes are kept.
+   * Runs `use` on both stores, and waits until its changes are kept. It may wait for its own requests only.
    * @template T
    * @param {IDBTransactionMode} mode
-   * @param {(entries: IDBObjectStore, chats: IDBObjectStore) => IDBRequest<T>} use
+   * @param {(entries: IDBObjectStore, chats: IDBObjectStore) => Promise<T>} use
    * @returns {Promise<T | undefined>}
    */
   async #run(mode, use) {
     if (!this.#database) return undefined;
     const transaction = this.#database.transaction([ENTRIES, CHATS], mode);
-    const request = use(transaction.objectStore(ENTRIES), transaction.objectStore(CHATS));
-    await new Promise((resolve, reject) => {
+    const end = new Promise((resolve, reject) => {
       transaction.oncomplete = resolve;
-      transaction.onabort = () => reject(transaction.error ?? request.error);
+      transaction.onabort = () => reject(transaction.error);
     });
-    return request.result;
+    const [result] = await Promise.all([use(transaction.objectStore(ENTRIES), transaction.objectStore(CHATS)), end]);
+    return result;
   }
 
   /** Returns the entries of all chats, the newest first. @returns {Promise<Entry[]>} */
   async list() {
-    const entries = (await this.#run("readonly", (store) => store.getAll())) ?? [];
+    const entries = (await this.#run("readonly", (store) => done(store.getAll()))) ?? [];
     return entries.sort((one, other) => other.updated - one.updated);
   }
 
   /** @param {string} id @returns {Promise<Chat | undefined>} */
   load(id) {
-    return this.#run("readonly", (_, chats) => chats.get(id));
+    return this.#run("readonly", (_, chats) => done(chats.get(id)));
   }
 
-  /** @param {Chat} chat */
-  async save(chat) {
-    const { id, title, updated } = chat;
-    await this.#run("readwrite", (entries, chats) => {
-      entries.put({ id, title, updated });
-      return chats.put(chat);
+  /**
+   * Keeps what `change` makes of the chat that is kept, or nothing if it returns `null`. No other tab can write between.
+   * @param {string} id
+   * @param {(kept: Chat | undefined) => Chat | null} change
+   */
+  update(id, change) {
+    return this.#run("readwrite", async (entries, chats) => {
+      const chat = change(await done(chats.get(id)));
+      if (chat) write(chat, entries, chats);
+      return chat;
     });
+  }
+
+  /**
+   * Keeps a chat without looking at what is kept.
+   * @param {Chat} chat
+   */
+  async replace(chat) {
+    await this.#run("readwrite", async (entries, chats) => write(chat, entries, chats));
   }
 
   /** @param {string} id */
   async remove(id) {
-    await this.#run("readwrite", (entries, chats) => {
+    await this.#run("readwrite", async (entries, chats) => {
       entries.delete(id);
-      return chats.delete(id);
+      chats.delete(id);
     });
   }
 }

@@ -21,17 +21,19 @@ export class TextMode {
 
   /**
    * @param {{
-   *   library: import("./library.js").Library, models: import("./models.js").Models, runs: import("./runs.js").Runs
+   *   library: import("./library.js").Library, models: import("./models.js").Models, runs: import("./runs.js").Runs,
+   *   isFree: (chat: string) => boolean
    * }} parts
    */
-  constructor({ library, models, runs }) {
+  constructor({ library, models, runs, isFree }) {
     this.library = library;
     this.models = models;
     this.runs = runs;
+    this.isFree = isFree;
     this.#area.addEventListener("input", () => {
       if (!this.#chat) return;
       this.#chat.text = this.#area.value;
-      this.library.changed(this.#chat);
+      this.library.changed(this.#chat, ["content"]);
     });
     this.#area.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
       if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
@@ -58,18 +60,18 @@ export class TextMode {
   /** Shows whether the text is being continued. */
   running() {
     const isRunning = !!this.#chat && this.runs.isRunning(this.#chat.id);
-    this.#area.readOnly = isRunning;
+    this.#area.readOnly = isRunning || (!!this.#chat && this.library.isBusyElsewhere(this.#chat.id));
     this.#area.setAttribute("aria-busy", String(isRunning));
     this.#undo.hidden = isRunning || !this.#chat || !this.#before.has(this.#chat.id);
   }
 
   #takeBack() {
     const chat = this.#chat;
-    if (!chat) return;
+    if (!chat || !this.isFree(chat.id)) return;
     chat.text = this.#before.get(chat.id) ?? chat.text;
     this.#before.delete(chat.id);
     this.#status.replaceChildren();
-    this.library.changed(chat);
+    this.library.changed(chat, ["content"]);
     this.show(chat);
     this.#area.focus();
     announce("The continuation was taken back.");
@@ -78,9 +80,10 @@ export class TextMode {
   /** Continues the text of the chat that is shown. */
   start() {
     const [chat, model] = [this.library.current, this.models.chosen];
-    if (!model || this.runs.isRunning(chat.id)) return;
+    if (!model || !this.isFree(chat.id)) return;
     chat.model = model.id;
     this.#before.set(chat.id, chat.text);
+    this.library.changed(chat, ["content", "model"]);
     this.runs.start(chat.id, (signal) => this.#write(chat, model, signal));
   }
 
@@ -98,7 +101,7 @@ export class TextMode {
     };
     const onText = (/** @type {string} */ text) => {
       chat.text += text;
-      this.library.changed(chat);
+      this.library.changed(chat, ["content"], { isNewer: false });
       if (!isScheduled) requestAnimationFrame(draw);
       isScheduled = true;
     };
@@ -117,7 +120,6 @@ export class TextMode {
       if (signal.aborted) this.#say(chat, ["Stopped."]);
       else this.#fail(chat, error instanceof ApiFailure ? error.message : String(error));
     }
-    this.library.flush();
   }
 
   /**

@@ -63,8 +63,11 @@ export class Transcript {
       this.#views.delete(id);
     }
     chat.messages.forEach((message, index) => {
-      const view = this.#views.get(message.id) ?? new MessageView(message, this.actions, !!message.isOpen);
+      const known = this.#views.get(message.id);
+      const view = known ?? new MessageView(message, this.actions, !!message.isOpen);
       this.#views.set(message.id, view);
+      // Another tab may have written more of it.
+      known?.update();
       if (this.#host.children[index] !== view.element) this.#host.insertBefore(view.element, this.#host.children[index] ?? null);
     });
     if (isOther) this.scrollToEnd();

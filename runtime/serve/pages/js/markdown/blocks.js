@@ -18,6 +18,9 @@
 /** Quotes and lists that are nested deeper are text. */
 const MAX_DEPTH = 12;
 
+/** The columns of a tab. */
+const TAB = 4;
+
 /** The expression for such lines takes quadratic time. */
 const MAX_DELIMITERS = 1000;
 
@@ -41,12 +44,22 @@ function isBlank(line) {
 }
 
 /**
- * Removes up to `count` spaces.
+ * Returns a line with spaces in place of its tabs.
+ * @param {string} line
+ */
+function expand(line) {
+  return line.replaceAll("\t", " ".repeat(TAB));
+}
+
+/**
+ * Removes the first `count` columns of a line. What is left of a tab is spaces.
  * @param {string} line
  * @param {number} count
  */
-function unindent(line, count) {
-  return line.slice(Math.min(indentOf(line), count));
+function cut(line, count) {
+  let at = 0;
+  for (; count > 0 && at < line.length; at += 1) count -= line[at] === "\t" ? TAB : 1;
+  return " ".repeat(Math.max(0, -count)) + line.slice(at);
 }
 
 /**
@@ -98,7 +111,9 @@ class Reader {
    * @param {number} depth
    */
   constructor(lines, depth) {
-    this.lines = lines;
+    /** The lines as they are: tabs in code stay, because some languages need them. */
+    this.raw = lines;
+    this.lines = lines.map(expand);
     this.depth = depth;
     this.at = 0;
   }
@@ -115,6 +130,15 @@ class Reader {
       this.#table() ||
       this.#paragraph()
     );
+  }
+
+  /**
+   * Removes up to `count` columns from the indentation of a line.
+   * @param {number} at
+   * @param {number} count
+   */
+  #unindented(at, count) {
+    return cut(this.raw[at], Math.min(indentOf(this.lines[at]), count));
   }
 
   /** Skips blank lines, and returns whether a line is left. */
@@ -136,7 +160,7 @@ class Reader {
       if (!isBlank(line)) end = this.at;
     }
     this.at = end;
-    const text = this.lines.slice(start, end).map((line) => unindent(line, 4));
+    const text = Array.from({ length: end - start }, (_, index) => this.#unindented(start + index, 4));
     return { type: "code", language: "", text: text.join("\n") };
   }
 
@@ -154,7 +178,7 @@ class Reader {
     this.at += 1;
     // A fence that is not closed reaches to the end: the answer is still being written.
     while (this.at < this.lines.length && !closes(this.lines[this.at])) {
-      text.push(unindent(this.lines[this.at], indent.length));
+      text.push(this.#unindented(this.at, indent.length));
       this.at += 1;
     }
     if (this.at === this.lines.length && text.at(-1) === "") text.pop();
@@ -191,7 +215,7 @@ class Reader {
       const mark = QUOTE.exec(line);
       const isLazy = !mark && !isBlank(line) && !isBlank(inner[inner.length - 1]) && !interrupts(line);
       if (!mark && !isLazy) break;
-      inner.push(mark ? line.slice(mark[0].length) : line);
+      inner.push(cut(this.raw[this.at], mark ? mark[0].length : 0));
     }
     return { type: "quote", children: blocksOf(inner, this.depth + 1) };
   }
@@ -237,7 +261,7 @@ class Reader {
   #item(mark, base) {
     const spaces = mark[4]?.length ?? 1;
     const indent = mark[1].length + mark[2].length + (spaces > 4 ? 1 : spaces);
-    const lines = [this.lines[this.at].slice(Math.min(indent, mark[0].length))];
+    const lines = [cut(this.raw[this.at], Math.min(indent, mark[0].length))];
     let hasGap = false;
     let blank = 0;
     for (this.at += 1; this.at < this.lines.length; this.at += 1) {
@@ -253,7 +277,7 @@ class Reader {
       if (!isInside && !isLazy) break;
       if (blank) hasGap ||= !MARKER.test(line);
       for (; blank > 0; blank -= 1) lines.push("");
-      lines.push(unindent(line, indent));
+      lines.push(this.#unindented(this.at, indent));
     }
     // Blank lines after the item are not its own.
     this.at -= blank;
@@ -320,7 +344,7 @@ function blocksOf(lines, depth) {
  * @returns {{ blocks: Block[], done: number, end: number }}
  */
 export function parseBlocks(text) {
-  const lines = text.replace(/\t/g, "    ").split(/\r\n|\n|\r/);
+  const lines = text.split(/\r\n|\n|\r/);
   const reader = new Reader(lines, 0);
   /** @type {Block[]} */
   const blocks = [];

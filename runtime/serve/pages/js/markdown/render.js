@@ -122,6 +122,7 @@ export class MarkdownView {
    */
   constructor(root, onBlock) {
     this.root = root;
+    /** @type {((text: string) => void) | undefined} */
     this.onBlock = onBlock;
     this.text = "";
     /** Where the blocks begin that may change. */
@@ -130,6 +131,7 @@ export class MarkdownView {
     this.tail = [];
     /** @type {string | null} */
     this.lastCode = null;
+    this.isFinished = false;
   }
 
   /**
@@ -138,10 +140,12 @@ export class MarkdownView {
    */
   update(text) {
     if (text === this.text) return;
-    if (!text.startsWith(this.text)) {
+    // What comes after the end may belong to the last block.
+    if (this.isFinished || !text.startsWith(this.text)) {
       this.open = 0;
       this.tail = [];
       this.lastCode = null;
+      this.isFinished = false;
       this.root.replaceChildren();
     }
     this.text = text;
@@ -157,11 +161,12 @@ export class MarkdownView {
     this.lastCode = only?.type === "code" ? only.language : null;
   }
 
-  /** Says the last block, which no other one follows. */
+  /** Says the last block, which no other one follows. Nothing is said after it. */
   finish() {
     for (const element of this.tail) this.onBlock?.(spoken(element));
     this.tail = [];
-    this.open = this.text.length;
+    this.onBlock = undefined;
+    this.isFinished = true;
   }
 
   /**

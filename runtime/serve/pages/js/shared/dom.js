@@ -72,6 +72,15 @@ export function byId(id) {
   return found;
 }
 
+/**
+ * Returns whether a key belongs to an input method, which writes with it. Safari ends the composition before the key that
+ * confirms it, and marks that key by its code only.
+ * @param {KeyboardEvent} event
+ */
+export function isComposing(event) {
+  return event.isComposing || event.keyCode === 229;
+}
+
 /** The outlines of icons, in a box of 24 by 24. */
 const ICONS = {
   plus: "M12 5v14M5 12h14",

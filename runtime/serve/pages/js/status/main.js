@@ -48,7 +48,8 @@ function drawModels(models) {
 function drawSlowest(slowest) {
   const time = (/** @type {number | null} */ seconds) => (seconds == null ? "–" : duration(seconds));
   const rows = slowest.map((one) => [
-    clock(one.at),
+    // The server tells when it came.
+    clock(one.at + one.seconds),
     one.model,
     one.endpoint,
     time(one.seconds),
@@ -104,10 +105,16 @@ async function look() {
   }
 }
 
+let isWatching = false;
+
+/** Shows the numbers again and again, until the server wants a key that is not given. */
 async function watch() {
+  if (isWatching) return;
+  isWatching = true;
   while (document.hidden || (await look())) {
     await new Promise((resolve) => setTimeout(resolve, EVERY));
   }
+  isWatching = false;
 }
 
 placeIcons();

@@ -74,8 +74,8 @@ function tilesOf({ queue, running, rows_per_step: rows, cache, history }) {
     const sum = recent.reduce((total, point) => total + Number(point[field] ?? 0), 0);
     return recent.length ? short(Math.round((sum / recent.length) * 10) / 10) : "–";
   };
-  const pages = cache.reduce((sum, pool) => sum + pool.pages, 0);
-  const inUse = cache.reduce((sum, pool) => sum + pool.in_use, 0);
+  // The fullest pool, because a request needs pages of each.
+  const shares = cache.filter(({ pages }) => pages).map(({ pages, in_use: inUse }) => inUse / pages);
   const isFull = queue.limit > 0 && queue.waiting >= queue.limit;
   return [
     tile("Running", count(running)),
@@ -83,7 +83,7 @@ function tilesOf({ queue, running, rows_per_step: rows, cache, history }) {
     tile("Rows per step", rows === null ? "–" : short(rows), "last minute"),
     tile("Generated", rate("generated_tokens_per_second"), "tokens/s"),
     tile("Prompts", rate("prompt_tokens_per_second"), "tokens/s"),
-    tile("Cache in use", pages ? `${short(Math.round((inUse / pages) * 100))} %` : "–"),
+    tile("Cache in use", shares.length ? `${short(Math.round(Math.max(...shares) * 100))} %` : "–"),
   ];
 }
 

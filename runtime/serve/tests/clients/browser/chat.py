@@ -2,7 +2,21 @@
 
 import re
 
-from .driver import World, announced, ask, chat_page, ended, received, send, settings, texts, written
+from .driver import (
+    World,
+    announced,
+    ask,
+    chat_page,
+    ended,
+    grows,
+    received,
+    record_speech,
+    recorded_speech,
+    send,
+    settings,
+    texts,
+    written,
+)
 
 CODE = "Some code:\n\n```python\nprint('<b>')\n```\n\nand *more*."
 
@@ -122,12 +136,55 @@ def case_a_message_is_deleted_and_comes_back(world: World):
     ended(page, 2)
 
 
+def case_an_edit_waits_for_the_answer(world: World):
+    page = chat_page(world)
+    settings(page, max_tokens=8)
+    ask(page, "one")
+    with written(world, page, text="word " * 4000, pace=0.01):
+        send(page, "two")
+        grows(page)
+        page.locator(".message.user").first.get_by_role("button", name="Edit and send again").click()
+        area = page.get_by_label("Text of the message")
+        area.fill("three")
+        area.press("Enter")
+        page.get_by_text("Stop the answer first.").wait_for()
+        assert area.input_value() == "three" and page.locator(".message").count() == 4
+        page.get_by_role("button", name="Stop").click()
+        page.wait_for_selector("#send", state="visible")
+    area.press("Enter")
+    ended(page, 2)
+    assert texts(page)[0] == "three"
+
+
+def case_undo_keeps_what_came_later(world: World):
+    page = chat_page(world)
+    with written(world, page, text="First."):
+        ask(page, "one")
+    page.locator(".message.assistant").get_by_role("button", name="Delete").click()
+    with written(world, page, text="Second.") as writer:
+        ask(page, "two")
+        # Templates that want the roles to take turns take this, too.
+        assert writer.bodies[-1]["messages"] == [{"role": "user", "content": "one\n\ntwo"}]
+    page.get_by_role("button", name="Undo").click()
+    before = ["one", "First.", "two", "Second."]
+    assert texts(page) == before
+    page.locator(".message.user").first.get_by_role("button", name="Edit and send again").click()
+    page.get_by_label("Text of the message").fill("three")
+    with written(world, page, text="Third."):
+        page.get_by_label("Text of the message").press("Enter")
+        ended(page, 2)
+    with written(world, page, text="Fourth."):
+        ask(page, "four")
+    page.get_by_role("button", name="Undo").click()
+    assert texts(page) == [*before, "four", "Fourth."]
+
+
 def case_escape_stops(world: World):
     page = chat_page(world)
     for stop in [lambda: page.keyboard.press("Escape"), lambda: page.get_by_role("button", name="Stop").click()]:
         with written(world, page, text="word " * 4000, pace=0.01) as writer:
             send(page, "go on")
-            page.wait_for_function("() => [...document.querySelectorAll('.message.assistant .body')].at(-1)?.innerText.length > 20")
+            grows(page)
             assert page.get_by_role("button", name="Stop").is_visible()
             stop()
             page.wait_for_selector("#send", state="visible")
@@ -152,6 +209,10 @@ def case_code_is_copied(world: World):
     page.locator(".message.assistant").get_by_role("button", name="Copy", exact=True).click()
     page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.startsWith('Some code'))")
     assert page.evaluate("navigator.clipboard.readText()") == CODE
+    with written(world, page, text="```make\nall:\n\tcc a.c\n```"):
+        ask(page, "a rule needs its tab")
+    page.locator(".message.assistant").last.get_by_role("button", name="Copy code").click()
+    page.wait_for_function("() => navigator.clipboard.readText().then((text) => text === 'all:\\n\\tcc a.c')")
 
 
 def case_reasoning_and_calls_are_shown(world: World):
@@ -204,6 +265,22 @@ def case_answers_are_spoken_once(world: World):
     assert page.locator(".message[aria-busy=true]").count() == 0
 
 
+def case_answers_are_not_spoken_again(world: World):
+    page = chat_page(world)
+    record_speech(page)
+    blocks = [f"Block {number}." for number in range(80)]
+    with written(world, page, text="\n\n".join(blocks), pace=0.01):
+        send(page, "speak")
+        page.locator("#announcer p", has_text="Block 3.").wait_for(state="attached")
+        page.get_by_role("button", name="New chat").click()
+        page.get_by_role("link", name="speak").click()
+        page.wait_for_selector(".message")
+        ended(page, 2)
+    spoken = [line for line in recorded_speech(page) if line.startswith("Block")]
+    # What was written while another chat was shown is read, and not spoken.
+    assert len(spoken) == len(set(spoken)) and spoken[:4] == blocks[:4] and spoken[-3:] == blocks[-3:], spoken
+
+
 def case_a_text_is_continued(world: World):
     page = world.page()
     page.wait_for_selector("#model option", state="attached")
@@ -246,10 +323,13 @@ CASES_HERE = [
     case_a_wrong_setting_is_not_sent,
     case_an_edit_goes_on_from_there,
     case_a_message_is_deleted_and_comes_back,
+    case_an_edit_waits_for_the_answer,
+    case_undo_keeps_what_came_later,
     case_escape_stops,
     case_code_is_copied,
     case_reasoning_and_calls_are_shown,
     case_the_end_stays_in_view_if_it_is,
     case_answers_are_spoken_once,
+    case_answers_are_not_spoken_again,
     case_a_text_is_continued,
 ]

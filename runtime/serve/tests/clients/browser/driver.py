@@ -32,6 +32,15 @@ TEXTS = """
 })
 """
 
+# The element itself has the last lines only.
+RECORD = """
+() => {
+  window.spoken = [];
+  const note = (changes) => changes.forEach(({ addedNodes }) => addedNodes.forEach((node) => spoken.push(node.textContent)));
+  new MutationObserver(note).observe(document.querySelector("#announcer"), { childList: true });
+}
+"""
+
 WIDE = {"width": 1280, "height": 800}
 PHONE = {"width": 360, "height": 740}
 
@@ -96,12 +105,17 @@ class World:
 def chat_page(world: World, model: str | None = None, **options) -> Page:
     """Opens the chat page with a model that can chat, or with the one that is named."""
     page = world.page("/", **options)
+    choose_model(page, model)
+    return page
+
+
+def choose_model(page: Page, model: str | None = None):
+    """Chooses the model that is named, or one that can chat."""
     page.wait_for_selector("#model option", state="attached")
     names = page.locator("#model option").all_text_contents()
     named = model or next((name for name in names if not name.endswith(")")), None)
     assert named, f"found no model with a chat template among {names}"
     page.select_option("#model", label=named)
-    return page
 
 
 def settings(page: Page, system: str | None = None, **sampling):
@@ -146,6 +160,22 @@ def texts(page: Page) -> list[str]:
 def announced(page: Page) -> list[str]:
     """Returns what was said to screen readers."""
     return page.locator("#announcer p").all_text_contents()
+
+
+def record_speech(page: Page):
+    """Begins to record what is said to screen readers."""
+    page.evaluate(RECORD)
+
+
+def recorded_speech(page: Page) -> list[str]:
+    """Returns what was said since the recording began."""
+    return page.evaluate("spoken")
+
+
+def grows(page: Page, length: int = 20):
+    """Waits until so much of the last answer is there."""
+    script = "length => [...document.querySelectorAll('.message.assistant .body')].at(-1)?.innerText.length > length"
+    page.wait_for_function(script, arg=length)
 
 
 def received(page: Page, writer):

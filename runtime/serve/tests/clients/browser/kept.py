@@ -3,9 +3,26 @@
 import json
 from pathlib import Path
 
-from .driver import World, ask, chat_page, ended, send, settings, texts, written
+from .driver import (
+    World,
+    ask,
+    chat_page,
+    choose_model,
+    ended,
+    grows,
+    record_speech,
+    recorded_speech,
+    send,
+    settings,
+    texts,
+    written,
+)
 
 SAVED = 700  # milliseconds after which a change is kept
+
+# Databases that do not open, or that open and cannot be read.
+FORBIDDEN = "Object.defineProperty(window, 'indexedDB', { get() { throw new DOMException('no', 'SecurityError') } })"
+UNREADABLE = "IDBObjectStore.prototype.getAll = () => { throw new DOMException('damaged', 'UnknownError') }"
 
 
 def titles(page) -> list[str]:
@@ -70,7 +87,7 @@ def case_an_answer_goes_on_in_another_chat(world: World):
     page = chat_page(world)
     with written(world, page, text="word " * 120, pace=0.01):
         send(page, "long")
-        page.wait_for_function("() => document.querySelector('.message.assistant .body')?.innerText.length > 10")
+        grows(page)
         page.get_by_role("button", name="New chat").click()
         assert page.locator(".message").count() == 0 and page.locator("#send").is_visible()
         assert page.get_by_role("img", name="being answered").count() == 1
@@ -97,11 +114,108 @@ def case_tabs_share_chats(world: World):
     other.wait_for_function("() => document.querySelectorAll('.message').length === 0")
 
 
+def case_a_chat_that_is_deleted_while_it_is_answered_stays_deleted(world: World):
+    page = chat_page(world)
+    other = world.tab(page.context)
+    for where in [page, other]:
+        with written(world, page, text="word " * 4000, pace=0.01) as writer:
+            send(page, "go on")
+            grows(page)
+            where.get_by_role("button", name="Delete go on").click()
+            where.get_by_text("Chat deleted.").wait_for()
+            assert writer.gone.wait(20), "the request still runs"
+        page.wait_for_timeout(SAVED)
+        assert titles(page) == titles(other) == [] and page.locator("#send").is_visible()
+    other.get_by_role("button", name="Undo").click()
+    page.get_by_role("link", name="go on").click()
+    page.wait_for_selector(".message.assistant")
+    assert "word word" in texts(page)[-1]
+
+
+def case_tabs_keep_what_each_of_them_changed(world: World):
+    page = chat_page(world)
+    other = world.tab(page.context)
+    with written(world, page, text="word " * 600, pace=0.01):
+        send(page, "shared")
+        other.get_by_role("link", name="shared").click()
+        grows(other)
+        assert other.get_by_role("img", name="being answered").count() == 1
+        send(other, "refused")
+        other.get_by_text("This chat is being answered in another tab.").wait_for()
+        assert other.input_value("#message") == "refused"
+        other.get_by_role("button", name="Rename shared").click()
+        other.get_by_label("Name of the chat").fill("renamed")
+        other.keyboard.press("Enter")
+        settings(other, system="Be brief.")
+        page.get_by_role("link", name="renamed").wait_for()
+        ended(page, 2)
+    page.wait_for_timeout(SAVED)
+    page.reload()
+    page.wait_for_selector(".message")
+    for tab in [page, other]:
+        assert titles(tab) == ["renamed"] and tab.input_value("#system") == "Be brief."
+        assert texts(tab)[0] == "shared" and texts(tab)[1].split() == ["word"] * 600
+    with written(world, other, text="Yes."):
+        assert ask(other, "and now") == "Yes."
+    page.wait_for_function("() => document.querySelectorAll('.message').length === 4")
+
+
+def case_an_answer_in_another_tab_disturbs_nothing(world: World):
+    page = chat_page(world)
+    with written(world, page, text="First."):
+        ask(page, "one")
+    other = world.tab(page.context)
+    other.get_by_role("link", name="one").click()
+    other.locator(".message.assistant").get_by_role("button", name="Edit").click()
+    other.get_by_label("Text of the message").fill("mine")
+    record_speech(other)
+    blocks = [f"Block {number}." for number in range(80)]
+    with written(world, page, text="\n\n".join(blocks), pace=0.01):
+        ask(page, "two")
+    other.locator(".message.assistant .body", has_text=blocks[-1]).wait_for()
+    ended(other, 4)
+    spoken = recorded_speech(other)
+    assert len(spoken) == len(set(spoken)) and spoken[-3:] == blocks[-3:], spoken
+    assert other.get_by_label("Text of the message").input_value() == "mine"
+    other.get_by_role("button", name="Save").click()
+    page.locator(".message.assistant .body", has_text="mine").wait_for()
+
+
+def case_rows_stay_while_two_chats_are_answered(world: World):
+    page = chat_page(world)
+    with written(world, page, text="word " * 400, pace=0.01):
+        send(page, "first")
+        page.get_by_role("link", name="first").wait_for()
+        page.get_by_role("button", name="New chat").click()
+        send(page, "second")
+        page.get_by_role("link", name="second").wait_for()
+        page.evaluate("() => { window.rows = [...document.querySelectorAll('#chat-list li')] }")
+        page.wait_for_timeout(SAVED)
+        assert page.get_by_role("img", name="being answered").count() == 2
+        assert page.evaluate("() => rows.length === 2 && rows.every((row) => row.isConnected)")
+        assert titles(page) == ["second", "first"]
+
+
+def case_back_leads_to_the_empty_chat(world: World):
+    page = chat_page(world)
+    settings(page, max_tokens=4)
+    ask(page, "kept")
+    page.get_by_role("button", name="New chat").click()
+    page.get_by_role("link", name="kept").click()
+    page.wait_for_selector(".message")
+    page.go_back()
+    page.wait_for_selector(".message", state="detached")
+    assert "#" not in page.url and page.locator("#chat-title").inner_text() == "New chat"
+    page.go_forward()
+    page.wait_for_selector(".message")
+    assert texts(page)[0] == "kept"
+
+
 def case_a_reload_keeps_what_was_written(world: World):
     page = chat_page(world)
     with written(world, page, text="word " * 2000, pace=0.01):
         send(page, "long")
-        page.wait_for_function("() => document.querySelector('.message.assistant .body')?.innerText.length > 100")
+        grows(page, 100)
         page.wait_for_timeout(SAVED)
         page.reload()
     page.wait_for_selector(".message.assistant")
@@ -155,11 +269,17 @@ def case_full_or_forbidden_storage_is_said(world: World):
     ask(page, "too much")
     page.get_by_text("the browser's storage for this page is full").wait_for()
     assert page.locator(".message").count() == 2
-    page = world.page(None)
-    page.add_init_script("Object.defineProperty(window, 'indexedDB', { get() { throw new DOMException('no', 'SecurityError') } })")
-    page.goto(world.url + "/")
-    page.get_by_text("chats are lost when the tab is closed").wait_for()
-    page.wait_for_selector("#model option", state="attached")
+    for script in [FORBIDDEN, UNREADABLE]:
+        page = world.page(None)
+        page.add_init_script(script)
+        page.goto(world.url + "/")
+        warning = page.get_by_text("chats are lost when the tab is closed")
+        warning.wait_for()
+        choose_model(page)
+        settings(page, max_tokens=4)
+        ask(page, "not kept")
+        page.wait_for_timeout(SAVED)
+        assert warning.is_visible() and titles(page) == ["not kept"]
 
 
 def case_long_chats_work(world: World):
@@ -185,6 +305,11 @@ CASES_HERE = [
     case_chats_are_renamed_and_deleted,
     case_an_answer_goes_on_in_another_chat,
     case_tabs_share_chats,
+    case_a_chat_that_is_deleted_while_it_is_answered_stays_deleted,
+    case_tabs_keep_what_each_of_them_changed,
+    case_an_answer_in_another_tab_disturbs_nothing,
+    case_rows_stay_while_two_chats_are_answered,
+    case_back_leads_to_the_empty_chat,
     case_a_reload_keeps_what_was_written,
     case_chats_are_exported_and_imported,
     case_full_or_forbidden_storage_is_said,

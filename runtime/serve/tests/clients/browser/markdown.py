@@ -71,6 +71,7 @@ CASES = {
     "&amp; &lt; &#65; &#x42; &nope; &#0;": "<p>&amp; &lt; A B &amp;nope; \ufffd</p>",
     "- a\n- b\n  - c\n    d\n* e": "<ul><li>a</li><li>b<ul><li>c<br>d</li></ul></li></ul><ul><li>e</li></ul>",
     "1. a\n  - b\n  - c\n2. d": "<ol><li>a<ul><li>b</li><li>c</li></ul></li><li>d</li></ol>",
+    "- a\n\t- b": "<ul><li>a<ul><li>b</li></ul></li></ul>",
     "3) a\n4) b": '<ol start="3"><li>a</li><li>b</li></ol>',
     "- a\n\n- b": "<ul><li><p>a</p></li><li><p>b</p></li></ul>",
     "- a\n\n  b\n\nc": "<ul><li><p>a</p><p>b</p></li></ul><p>c</p>",
@@ -104,6 +105,10 @@ CODE = {
     "    indented\n\n    more": ("text", "indented\n\nmore"),
     "- a\n  ```c\n  x\n  ```": ("c", "x"),
     "> ```\n> quoted\n> ```": ("text", "quoted"),
+    "```make\nall:\n\tcc\ta.c\n```": ("make", "all:\n\tcc\ta.c"),
+    "- a\n  ```make\n  all:\n  \tcc a.c\n  ```": ("make", "all:\n\tcc a.c"),
+    "> ```\n> \tcc a.c\n> ```": ("text", "\tcc a.c"),
+    "\tif:\n\t\tcc a.c": ("text", "if:\n\tcc a.c"),
 }
 
 

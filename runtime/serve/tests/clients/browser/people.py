@@ -91,6 +91,15 @@ def case_everything_works_by_keyboard(world: World):
     page.wait_for_selector(".message")
 
 
+def case_enter_of_an_input_method_sends_nothing(world: World):
+    page = chat_page(world)
+    page.fill("#message", "かな")
+    # As Safari sends it, after the end of the composition.
+    key = {"key": "Enter", "keyCode": 229, "bubbles": True, "cancelable": True}
+    page.locator("#message").dispatch_event("keydown", key)
+    assert page.input_value("#message") == "かな" and page.locator(".message").count() == 0
+
+
 def case_chat_is_accessible(world: World):
     for scheme in ["light", "dark"]:
         page = chat_page(world, color_scheme=scheme)
@@ -185,6 +194,7 @@ def case_motion_is_reduced(world: World):
 
 CASES_HERE = [
     case_everything_works_by_keyboard,
+    case_enter_of_an_input_method_sends_nothing,
     case_chat_is_accessible,
     case_landmarks_have_names,
     case_a_phone_has_room,

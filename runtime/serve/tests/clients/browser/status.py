@@ -123,6 +123,44 @@ def case_status_plots_can_be_read(world: World):
         check_access(page, f"status, {scheme}")
 
 
+def case_status_tells_ends_and_the_fullest_pool(world: World):
+    ended = {"id": "cmpl-1", "model": "example", "endpoint": "/v1/completions", "at": 1_800_000_000, "seconds": 90}
+    status = example(slowest=[ended])
+    pool, window = status["models"][0]["cache"]
+    status["models"][0]["cache"] = [pool, {**window, "pages": 10, "free": 1, "in_use": 9}]
+    page = world.page(None)
+    page.route("**/status.json", lambda route: route.fulfill(json=status))
+    page.goto(world.url + "/status")
+    page.wait_for_selector(".model")
+    time = page.evaluate("new Date(1_800_000_090_000).toLocaleTimeString('en-GB')")
+    assert page.locator("#slowest-table tbody td").first.inner_text() == time
+    assert page.locator(".tile", has_text="Cache in use").locator("dd").inner_text() == "90 %"
+
+
+def case_status_is_asked_for_by_one_loop(world: World):
+    world.allow("status of 401")
+    page = world.page(None)
+    page.route("**/status.json", lambda route: route.fulfill(status=401, json={"error": {"message": "no valid key"}}))
+    page.goto(world.url + "/status")
+    page.get_by_role("dialog", name="API key").wait_for()
+    page.keyboard.press("Escape")
+    button = page.get_by_role("button", name="Enter a key")
+    button.wait_for()
+    page.unroute("**/status.json")
+    asked = []
+
+    def answer(route):
+        asked.append(route.request.url)
+        route.fulfill(json=example())
+
+    page.route("**/status.json", answer)
+    button.evaluate("button => { button.click(); button.click() }")
+    page.wait_for_selector(".model")
+    # One loop asks at once and after three seconds.
+    page.wait_for_timeout(4500)
+    assert len(asked) == 2, asked
+
+
 def case_status_says_what_is_wrong(world: World):
     world.allow("status of 500")
     world.allow("net::ERR_")
@@ -146,5 +184,7 @@ CASES_HERE = [
     case_status_shows_the_numbers,
     case_status_is_refreshed,
     case_status_plots_can_be_read,
+    case_status_tells_ends_and_the_fullest_pool,
+    case_status_is_asked_for_by_one_loop,
     case_status_says_what_is_wrong,
 ]
