@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import numpy
     from typing_extensions import Unpack
 
+_LARGEST_ID = 2**32 - 1
+
 
 class Engine:
     """A bundle's model on a device of this machine. Any thread may use it, and requests share the device.
@@ -267,9 +269,18 @@ def _is_one(prompt: Prompt | Prompts) -> bool:
 def _token(token: Any) -> int:
     # int() would take 1.5 for 1, and "1" too.
     try:
-        return operator.index(token)
+        number = operator.index(token)
     except TypeError:
         raise TypeError(f"prompt: found the token {token!r:.80}, expected integers") from None
+    # The native part compares ids with the vocabulary, and has no others.
+    if not 0 <= number <= _LARGEST_ID:
+        raise RequestError(
+            f"prompt: found the token {number}, expected 0 to {_LARGEST_ID}",
+            found=f"the token {number}",
+            expected=f"0 to {_LARGEST_ID}",
+            hint="give ids of the model's own tokenizer",
+        )
+    return number
 
 
 def _plain(message: Message) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import textwrap
 import pytest
 
 import mlxcel
+from mlxcel.engine import _token
 
 
 @pytest.mark.parametrize(
@@ -58,8 +59,17 @@ def test_tokens_out_of_range(engine):
     assert error.value.hint
     with pytest.raises(mlxcel.RequestError, match="tokens, expected at most"):
         engine.generate([1] * (engine.context + 1))
-    with pytest.raises((OverflowError, ValueError)):
+    with pytest.raises(mlxcel.RequestError, match="found the token -1, expected 0 to"):
         engine.generate([1, -1])
+
+
+@pytest.mark.parametrize("token", [-1, 2**32, -(2**63)])
+def test_tokens_that_no_vocabulary_has(token):
+    with pytest.raises(mlxcel.RequestError) as error:
+        _token(token)
+    assert error.value.message == f"prompt: found the token {token}, expected 0 to 4294967295"
+    assert (error.value.found, error.value.expected) == (f"the token {token}", "0 to 4294967295")
+    assert error.value.hint
 
 
 def test_one_bad_prompt_of_many_ends_none_half_done(engine):

@@ -17,6 +17,9 @@ _OF_CONNECTIONS = frozenset(
 _KEY_CHARACTERS = 1024
 """How much of a prompt decides which replica gets it."""
 
+_KEY_BODY = 1 << 20
+"""The largest body in bytes that has a key. Reading a larger one would hold up all requests of the gateway."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -48,6 +51,10 @@ class ReplicaLostError(Exception):
     """A replica's server ended while it answered."""
 
 
+class NotReachedError(Exception):
+    """A replica's server had ended before the request reached it."""
+
+
 def passed_on(headers: Headers, without: frozenset[bytes]) -> Headers:
     """Returns the headers that are for the other end, in lower case."""
     lower = [(name.lower(), value) for name, value in headers]
@@ -56,15 +63,14 @@ def passed_on(headers: Headers, without: frozenset[bytes]) -> Headers:
 
 def key_of(path: str, body: bytes) -> str:
     """Returns a key of how the prompt begins. All turns of a chat have the same: that of its first question."""
-    if not path.endswith("completions"):
+    if not path.endswith("completions") or len(body) > _KEY_BODY:
         return ""
     try:
         value = json.loads(body)
-    except ValueError:
+        text = _beginning(value)[:_KEY_CHARACTERS] if isinstance(value, dict) else ""
+    except (ValueError, RecursionError):
+        # The server says what is wrong with it.
         return ""
-    if not isinstance(value, dict):
-        return ""
-    text = _beginning(value)[:_KEY_CHARACTERS]
     return hashlib.blake2b(text.encode(errors="replace"), digest_size=16).hexdigest() if text else ""
 
 

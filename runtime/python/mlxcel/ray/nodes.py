@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,9 @@ _log = logging.getLogger("mlxcel.ray")
 
 _NODE_ID = "ray.io/node-id"
 """The label that Ray gives each node."""
+
+_CHECK_SECONDS = 120
+"""The longest time that nodes have to check a bundle: each starts a worker, and reads a manifest."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +82,14 @@ def probe(source: Source, device: str) -> list[Node]:
         (node, ask.options(label_selector={_NODE_ID: node["NodeID"]}).remote(source, device)) for node in alive
     ]
     found = []
+    end = time.monotonic() + _CHECK_SECONDS
     for node, answer in asked:
         try:
-            targets, error = ray.get(answer)
+            targets, error = ray.get(answer, timeout=max(0, end - time.monotonic()))
+        except ray.exceptions.GetTimeoutError:
+            # A task for a node that was removed before it began waits for ever.
+            ray.cancel(answer)
+            targets, error = (), Error(f"the check failed: found no answer within {_CHECK_SECONDS} s, expected one")
         except ray.exceptions.RayError as failure:
             # Such as a node that ended meanwhile.
             targets, error = (), Error(f"the check failed: {str(failure).splitlines()[0]}")
@@ -90,15 +99,29 @@ def probe(source: Source, device: str) -> list[Node]:
     return [node for node, _ in found]
 
 
-def selector(source: Source, device: str) -> dict[str, str]:
-    """Returns the selector of labels that leaves out nodes that cannot run the bundle, and says which those are."""
+def selector(source: Source, device: str, *, may_be_empty: bool = False) -> dict[str, str]:
+    """Returns the selector of labels that leaves out nodes that cannot run the bundle, and says which those are.
+
+    Args:
+        may_be_empty: whether the cluster may have no node with CPUs yet. Otherwise that raises DeviceError.
+    """
     nodes = probe(source, device)
+    if not nodes and may_be_empty:
+        _log.warning("no node has CPUs yet: each checks %s when it joins", source.bundle)
+        return {}
+    if not nodes:
+        raise DeviceError(
+            f"no node of the cluster runs {source.bundle}: no node has CPUs",
+            found="no node with CPUs",
+            expected="a node with CPUs",
+            hint="ray start --address=HEAD:6379 --num-cpus=4",
+        )
     unfit = [node for node in nodes if node.problem is not None]
     for node in unfit:
         _log.warning("node %s (%s) takes no work: %s", node.id[:12], node.address, node.problem)
     if len(unfit) == len(nodes):
         # One that was checked says more than one that could not be.
-        reason = max(unfit, key=lambda node: bool(node.targets)).problem if unfit else "no node has CPUs"
+        reason = max(unfit, key=lambda node: bool(node.targets)).problem
         raise refusal(f"no node of the cluster runs {source.bundle}", reason)
     return {_NODE_ID: f"!in({', '.join(node.id for node in unfit)})"} if unfit else {}
 

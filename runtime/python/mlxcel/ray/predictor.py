@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import ray
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 Errors = Literal["raise", "column"]
 
 _TEXT = ("text", "finish_reason", "prompt_tokens", "completion_tokens")
-_VECTOR = ("embedding",)
+
+_REFUSALS = (RequestError, TypeError)
+"""What a prompt that is refused raises, before anything runs."""
 
 
 class Predictor:
@@ -39,7 +41,7 @@ class Predictor:
         options: what `mlxcel.Engine.generate` takes, such as `{"max_tokens": 32}`.
         prefix: goes before the names of the columns that are added.
         errors: `raise` ends the data set at a prompt that is refused. `column` adds a column `error`, which says why a row
-            has no answer.
+            has no answer. The embedding of such a row is NaN.
         device: the device, as `mlxcel.Engine` takes it.
         threads: threads of the device `local-task`; the CPUs that Ray gives the worker if it is None.
         cache_size: the memory of the cache, in bytes or as in `"4GiB"`; room for one context if it is None.
@@ -107,36 +109,42 @@ class Predictor:
 
     def _answer_rows(self, rows: list[Any]) -> tuple[list[Any], list[str | None]]:
         """Returns the answer of each row, or why it has none."""
-        run: Callable[[list[Any]], Sequence[Any]] = self._embed if self._is_encoder else self._generate
+        found: dict[int, tuple[Any, str | None]] = {}
+        prompts: dict[int, list[int]] = {}
+        for place, row in enumerate(rows):
+            try:
+                prompts[place] = self._prompt(row)
+            except _REFUSALS as error:
+                if not self._keeps_errors:
+                    raise
+                found[place] = None, str(error)
+        found |= zip(prompts, self._answer(list(prompts.values())))
+        return [found[place][0] for place in range(len(rows))], [found[place][1] for place in range(len(rows))]
+
+    def _answer(self, prompts: list[list[int]]) -> list[tuple[Any, str | None]]:
+        """Returns the answer of each prompt, or why it has none. If one of them is refused, halves are answered apart."""
+        if not prompts:
+            return []
         try:
-            return list(run([self._prompt(row) for row in rows])), [None] * len(rows)
-        except (RequestError, TypeError):
+            return [(answer, None) for answer in self._run(prompts)]
+        except _REFUSALS as error:
             if not self._keeps_errors:
                 raise
-        # One of them is refused: each on its own says which.
-        answers: list[Any] = []
-        errors: list[str | None] = []
-        for row in rows:
-            try:
-                answers.extend(run([self._prompt(row)]))
-                errors.append(None)
-            except (RequestError, TypeError) as error:
-                answers.append(None)
-                errors.append(str(error))
-        return answers, errors
+            if len(prompts) == 1:
+                return [(None, str(error))]
+        half = len(prompts) // 2
+        return self._answer(prompts[:half]) + self._answer(prompts[half:])
 
-    def _prompt(self, row: Any) -> str | list[int]:
+    def _run(self, prompts: list[list[int]]) -> Sequence[Any]:
+        if self._is_encoder:
+            return list(self._engine.embed(prompts))
+        return self._engine._native.generate(prompts, self._chat, self._options)
+
+    def _prompt(self, row: Any) -> list[int]:
         if self._chat:
-            messages = [{"role": "user", "content": row}] if isinstance(row, str) else list(row)
+            messages = [{"role": "user", "content": row}] if isinstance(row, str) else list(_plain(row))
             return self._engine.encode_chat(messages)
-        return str(row) if isinstance(row, str) else self._engine._tokens(row)
-
-    def _generate(self, prompts: list[Any]) -> list[Answer]:
-        tokens, _ = self._engine._prompts(prompts)
-        return self._engine._native.generate(tokens, self._chat, self._options)
-
-    def _embed(self, prompts: list[Any]) -> Sequence[Any]:
-        return list(self._engine.embed(prompts))
+        return self._engine._tokens(str(row) if isinstance(row, str) else row)
 
     def _texts(self, answers: list[Answer | None]) -> dict[str, Any]:
         columns = {name: [_field(answer, name) for answer in answers] for name in _TEXT}
@@ -145,9 +153,10 @@ class Predictor:
     def _vectors(self, answers: list[Any]) -> dict[str, Any]:
         import numpy
 
-        if any(row is None for row in answers):
-            return {f"{self._prefix}embedding": _objects(answers)}
-        return {f"{self._prefix}embedding": numpy.stack(answers) if answers else _objects([])}
+        # Ray joins no tensors with objects: the column has one type in every block.
+        none = numpy.full(self._engine.width or 0, numpy.nan, numpy.float32)
+        rows = [none if row is None else row for row in answers]
+        return {f"{self._prefix}embedding": numpy.stack(rows) if rows else _objects([])}
 
 
 def predict(
@@ -215,6 +224,15 @@ def _field(answer: Answer | None, name: str) -> Any:
     if name == "prompt_tokens":
         return answer.timings.prompt_tokens + answer.timings.cached_tokens
     return len(answer.tokens) if name == "completion_tokens" else getattr(answer, name)
+
+
+def _plain(value: Any) -> Any:
+    """Returns what JSON takes of a value that Arrow gives: its lists are arrays of NumPy, in which there are others."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _objects(values: list[Any]) -> numpy.ndarray:

@@ -13,9 +13,10 @@ from ray.serve.config import AutoscalingConfig, RequestRouterConfig
 from yarl import URL
 
 from ..errors import DeviceError
+from .arguments import check_arguments, check_name, with_defaults
 from .child import Child
 from .gateway import Gateway
-from .messages import Head, ReplicaLostError, Request
+from .messages import Head, NotReachedError, ReplicaLostError, Request
 from .nodes import cpus_here, open_here, selector
 from .routing import PrefixRouter
 from .source import Source, is_reference
@@ -28,6 +29,12 @@ _HEALTH_SECONDS = 2
 
 _EXIT_SECONDS = 0.5
 """How long a replica outlives its server, so that its requests learn why they failed."""
+
+_QUEUE = 256
+"""The requests that wait in mlxcel-serve by default."""
+
+_PLACES = 4
+"""The places in a server's queue for each request: every prompt and answer of a request takes one."""
 
 
 class Server:
@@ -46,13 +53,11 @@ class Server:
 
     def __init__(self, source: Source, name: str, device: str, arguments: Sequence[str], drain: float) -> None:
         bundle = open_here(source, device)
-        store = [] if source.store is None else ["--store", source.store]
-        threads = [] if {"-t", "--threads"} & set(arguments) else ["--threads", str(cpus_here())]
-        drains = ["--drain", str(int(drain))]
+        options = {"--device": device, "--threads": str(cpus_here()), "--drain": str(int(drain))}
+        if source.store is not None:
+            options["--store"] = source.store
         self._drain = drain
-        self._child = Child(
-            [f"{name}={bundle.name}", "--device", device, *store, *threads, *drains, *arguments], self._on_end
-        )
+        self._child = Child([f"{name}={bundle.name}", *with_defaults(arguments, options)], self._on_end)
         self._session: aiohttp.ClientSession | None = None
 
     async def forward(self, request: Request) -> AsyncIterator[Head | bytes]:
@@ -67,6 +72,8 @@ class Server:
                 yield Head(answer.status, [(name.lower(), value) for name, value in answer.raw_headers])
                 async for part in answer.content.iter_any():
                     yield part
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise NotReachedError(f"the server had ended: {error}") from None
         except aiohttp.ClientError as error:
             raise ReplicaLostError(f"the server ended while it answered: {error}") from None
 
@@ -132,10 +139,11 @@ def app(
 
     A tag of a registry is replaced by the digest that it stands for now. Every node checks that it can run
     the bundle, and pulls it once. One that cannot is named in a warning of the logger `mlxcel.ray`, and gets no replica.
+    If no node has CPUs yet, a warning says so, and servers start on the nodes that join.
 
     Args:
         bundle: a folder that every node has, a name in the nodes' stores, or a reference of a registry.
-        name: the model's name in requests; that of the bundle if it is None.
+        name: the model's name in requests, without `/` and `=`; that of the bundle if it is None.
         min_replicas: the least servers.
         max_replicas: the most servers. Between both, Serve follows `target_requests`.
         target_requests: the requests, running and waiting, for which there is a server.
@@ -145,22 +153,28 @@ def app(
         num_gpus: the GPUs of each server.
         gateways: processes that pass requests on. A single one is on the head node, without which there is no cluster; several
             are spread over the nodes, and one that ends takes the requests with it that it passes on.
-        prefix_routing: sends prompts that begin alike to the same server, whose cache has their beginning.
+        prefix_routing: sends prompts that begin alike to the same server, whose cache has their beginning. Bodies above 1 MiB
+            go to any server.
         drain: seconds that answers have to end when a server is stopped.
         max_body: the largest body of a request in bytes.
         autoscaling: more fields of Serve's `AutoscalingConfig`, such as `upscale_delay_s`.
         device: the device, as mlxcel-serve takes it.
-        arguments: what else mlxcel-serve is started with, such as `["--cache-size", "4GiB"]`.
+        arguments: what else mlxcel-serve is started with, such as `["--cache-size", "4GiB"]`. `--threads`, `--max-body` and
+            `--queue` replace what `num_cpus`, `max_body` and `max_requests` give a server.
         store: the folder of each node's store; its `$MLXCEL_STORE`, or the default, if it is None.
         plain_http: uses HTTP without TLS, as for registries on this machine always.
 
     Raises:
         DeviceError: no node can run it.
         BundleError: no node can open it.
+        RequestError: the name is not one for mlxcel-serve, or `arguments` has an option that has an argument here.
     """
+    check_arguments(arguments)
+    model = check_name(name or model_name(os.fspath(bundle)))
+    limits = {"--max-body": str(max_body), "--queue": str(max(_QUEUE, _PLACES * max_requests))}
     source = Source.of(bundle, store, plain_http)
     actor: dict[str, Any] = {"num_cpus": num_cpus, "num_gpus": num_gpus}
-    if labels := selector(source, device):
+    if labels := selector(source, device, may_be_empty=True):
         actor["label_selector"] = labels
     scaling = {
         "min_replicas": min_replicas,
@@ -196,10 +210,8 @@ def app(
         max_ongoing_requests=100_000,
         graceful_shutdown_timeout_s=drain + 20,
     )
-    model = name or model_name(os.fspath(bundle))
-    application: serve.Application = gateway.bind(
-        servers.bind(source, model, device, tuple(arguments), drain), max_body
-    )
+    replicas = servers.bind(source, model, device, with_defaults(arguments, limits), drain)
+    application: serve.Application = gateway.bind(replicas, max_body, prefix_routing)
     return application
 
 

@@ -36,13 +36,16 @@ class Source:
     def of(
         cls, bundle: str | os.PathLike[str], store: str | os.PathLike[str] | None, plain_http: bool
     ) -> Source:
-        """Makes one of what a caller names. A tag becomes the digest that it stands for now, so that all nodes agree."""
+        """Makes one of what a caller names, so that all nodes agree.
+
+        A tag becomes the digest that it stands for now. Folders become absolute: workers run in a folder of their own.
+        """
         name = os.fspath(bundle)
         if os.path.exists(name):
             name = os.path.abspath(name)
         elif is_reference(name) and "@" not in name:
             name = Bundle.resolve(name, plain_http=plain_http)
-        return cls(name, None if store is None else os.fspath(store), plain_http)
+        return cls(name, None if store is None else os.path.abspath(store), plain_http)
 
     def open(self) -> Bundle:
         """Opens the bundle on this node. The first worker that asks pulls it, and the others of the node wait for that.
@@ -86,7 +89,15 @@ def _alone(what: str) -> Iterator[None]:
     name = f"mlxcel-{os.getuid()}-{hashlib.sha256(what.encode()).hexdigest()[:32]}.lock"
     path = os.path.join(tempfile.gettempdir(), name)
     # Others may write to the folder, but not make this open a file of theirs that a link leads to.
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise BundleError(
+            f"{path} cannot be locked: found {error.strerror}, expected a file of this user",
+            found=error.strerror,
+            expected="a file of this user",
+            hint="export TMPDIR=FOLDER, with a folder to which no other user writes",
+        ) from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -211,3 +211,18 @@ def test_killed_servers_and_nodes_fail_no_request(served, expected):
     load.stop()
     check(load, expected)
     print(f"{len(load.answers)} requests with a killed server and a killed node, none failed")
+
+
+@only_in_full
+def test_an_application_below_a_route_is_made_before_its_nodes(served):
+    serve.delete("demo")
+    served.nodes.remove_all()
+    app = mlxcel.ray.app(served.demo, name="demo", drain=5)
+    served.nodes.add(1)
+    serve.run(app, name="llm", route_prefix="/llm", logging_config={"log_level": "WARNING"})
+    url = f"{served.url}/llm"
+    until("the route answers", lambda: requests.get(f"{url}/health/ready").status_code == 200)
+    client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    assert [model.id for model in client.models.list()] == ["demo"]
+    refused = requests.post(f"{url}/admin/reload", json={})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "not_found")
