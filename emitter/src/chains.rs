@@ -155,7 +155,7 @@ impl<'j> Joiner<'j> {
             let resolved = self.open.resolve(self.uses, operand);
             resolved != operand || !self.after.iter().any(|op| op.results.contains(&operand))
         };
-        member.operands().iter().all(is_known) && !self.open.overwrites_again(member)
+        member.operands().iter().all(is_known) && !self.open.overwrites_again(self.uses, member)
     }
 
     /// Returns how many tensors the open chain has as a dispatch.

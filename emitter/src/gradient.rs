@@ -18,4 +18,6 @@ mod reverse;
 mod shape;
 mod sort;
 mod step;
+#[cfg(test)]
+mod tests;
 mod window;

@@ -112,6 +112,29 @@ pub(crate) const CASES: &[Case] = &[
         },
     },
     Case {
+        name: "clamp_to_swapped_bounds",
+        shapes: &[&[2, 5], &[2, 5], &[2, 5]],
+        body: |g, x| g.clamp(x[0], x[1], x[2]),
+    },
+    Case {
+        name: "abs_of_zero",
+        shapes: &[&[2, 5]],
+        body: |g, x| {
+            let constant = g.stop_gradient(x[0]);
+            let zero = g.subtract(x[0], constant);
+            g.abs(zero)
+        },
+    },
+    Case {
+        name: "atan2_near_zero",
+        shapes: &[&[2, 5], &[2, 5]],
+        body: |g, x| {
+            let [y, x] = [x[0], x[1]].map(|part| g.scale(part, 1e-16));
+            let angle = g.atan2(y, x);
+            g.scale(angle, 1e10)
+        },
+    },
+    Case {
         name: "convert",
         shapes: &[&[2, 5]],
         body: |g, x| {

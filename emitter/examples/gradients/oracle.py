@@ -78,6 +78,9 @@ for name, body in BINARY.items():
 case("clamp", (), (2, 5), (2, 5))(
     lambda low, x, high: lax.clamp(jnp.broadcast_to(low, x.shape), x, high + 0.5)
 )
+case("clamp_to_swapped_bounds", (2, 5), (2, 5), (2, 5))(lax.clamp)
+case("abs_of_zero", (2, 5))(lambda x: jnp.abs(x - lax.stop_gradient(x)))
+case("atan2_near_zero", (2, 5), (2, 5))(lambda y, x: 1e10 * jnp.arctan2(1e-16 * y, 1e-16 * x))
 
 case("complex_multiply", (2, 3), (2, 3))(jnp.multiply)
 case("complex_divide", (2, 3), (2, 3))(jnp.divide)
@@ -102,6 +105,13 @@ case("reduce_max_of_equals", (6,))(
     lambda x: jnp.concatenate([x, x]).max() + (jnp.floor(x) + x - x).sum()
 )
 case("reduce_product", (2, 3, 4))(lambda x: x.prod((0, 2)))
+case("reduce_product_of_zeros", (3, 5))(
+    lambda x: x.at[:, 2].add(-lax.stop_gradient(x[:, 2])).prod(1)
+)
+case("second_derivative_of_product", (3, 5))(jax.grad(lambda x: x.prod(1).sum()))
+case("sum_of_bf16", (1,))(
+    lambda x: jnp.broadcast_to(x.astype(jnp.bfloat16), (512,)).astype(jnp.float32).sum()
+)
 case("take_rows", (5, 3))(lambda x: x.at[jnp.array([[2, 0], [2, 9]])].get(mode="clip"))
 
 
@@ -124,6 +134,14 @@ case("scatter_replace", (5, 3), (4, 3))(
 case("scatter_replace_twice", (5, 3), (4, 3))(
     lambda x, y: lax.scatter(x, jnp.array([[2], [0], [2], [1]]), y, ROWS)
 )
+
+# XLA drops windows that are outside in part. So these are single elements, with 9 for those outside.
+case("scatter_add_outside_in_part", (5,), (4, 2))(
+    lambda x, y: x.at[np.array([[4, 9], [9, 0], [2, 3], [9, 9]])].add(y, mode="drop")
+)
+case("scatter_replace_outside_in_part", (5,), (4, 2))(
+    lambda x, y: x.at[np.array([[4, 9], [9, 0], [3, 4], [9, 9]])].set(y, mode="drop")
+)
 case("sort", (2, 6))(lambda x: lax.sort(x, dimension=1))
 
 
@@ -131,6 +149,16 @@ case("sort", (2, 6))(lambda x: lax.sort(x, dimension=1))
 def _(key, value):
     key, value = lax.sort([key, value], dimension=0, num_keys=1)
     return key * value
+
+
+@case("sort_unstable", (8,), (8,))
+def _(key, value):
+    def sort(value):
+        return lax.sort([jnp.floor(key), value], num_keys=1, is_stable=False)[1]
+
+    weights = jnp.arange(8.0)
+    ordered, back = jax.vjp(sort, value)
+    return ordered @ weights - value @ back(weights)[0]
 
 
 case("cumulative_sum", (3, 4))(lambda x: jnp.cumsum(x, 0))
@@ -148,6 +176,31 @@ case("largest_of_windows", (2, 7, 6))(
 def _(x):
     ties = x - lax.stop_gradient(x - jnp.round(x))
     return lax.reduce_window(ties, -jnp.inf, lax.max, (1, 3, 2), (1, 3, 2), "VALID")
+
+
+@case("largest_of_tiles_with_nan", (2, 6))
+def _(x):
+    def largest(x):
+        some = jnp.where(x > 1, jnp.nan, x)
+        return lax.reduce_window(some, -jnp.inf, lax.max, (1, 2), (1, 2), "VALID").sum()
+
+    return jax.grad(largest)(x)
+
+
+@case("second_derivative_of_largest_of_windows", (7,))
+def _(x):
+    def squares(x):
+        return (lax.reduce_window(x, -jnp.inf, lax.max, (3,), (2,), [(1, 1)]) ** 2).sum()
+
+    return jax.grad(squares)(x)
+
+
+case("repeat_without_rounds", (3,), (3,))(lambda x, y: x * y)
+
+
+@case("repeat_with_constants", (3,), (3,))
+def _(x, y):
+    return lax.fori_loop(0, 9, lambda _, x: jnp.tanh(x * y + y), x) * y
 
 
 @case("repeat", (3,), (3,), (2,))

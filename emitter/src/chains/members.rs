@@ -70,9 +70,11 @@ impl Members {
         Some(last)
     }
 
-    /// Returns whether a call overwrites what another one has overwritten.
-    pub(super) fn overwrites_again(&self, member: &Member) -> bool {
-        member.overwritten().any(|(before, _)| self.overwritten.contains_key(&before))
+    /// Returns whether a call overwrites what another one has made or overwritten: a dispatch is tied to operands from outside
+    /// alone.
+    pub(super) fn overwrites_again(&self, uses: &Uses, member: &Member) -> bool {
+        let is_own = |before| self.made.contains(&self.resolve(uses, before));
+        member.overwritten().any(|(before, _)| self.overwritten.contains_key(&before) || is_own(before))
     }
 
     /// Returns what a kernel's operand is: a tensor that a member makes, or one from outside.

@@ -3,7 +3,10 @@ use safetensors::Dtype;
 use super::join;
 use crate::{
     graph::{Function, Graph, Op, Tensor},
-    kernels::{Activate, ActivateSizes, ActivationKind, F32Bits, Grid, Isa},
+    kernels::{
+        Activate, ActivateSizes, ActivationKind, Append, AttentionShape, CachedKeyValues, F32Bits, Grid, Isa,
+        KeyRows, Overwritten, QueryRows, RowTables, ValueRows,
+    },
     module::Module,
     types::TensorType,
 };
@@ -134,6 +137,56 @@ fn equal_layers_are_chains_of_one_entry() {
     assert_eq!(ops(&function), ["chain_0", "chain_0", "chain_0", "activate_16"]);
     let traffic: Vec<_> = module.traffic().into_keys().collect();
     assert_eq!(traffic.len(), 1, "before the function is added, chains alone are dispatched: {traffic:?}");
+}
+
+/// Calls a kernel that reads `x` and overwrites `cache`.
+fn append(module: &mut Module, g: &mut Graph, x: Tensor, cache: Tensor) -> Vec<Tensor> {
+    let numbers = g.full(0.0, Dtype::I32, &[1]);
+    let call = Append {
+        q: x,
+        k: x,
+        v: x,
+        cos: x,
+        sin: x,
+        tables: RowTables { begins: numbers, starts: numbers, pages: numbers },
+        cache: Overwritten(CachedKeyValues::F32(cache)),
+        q_out: TensorType::new(Dtype::F32, [1, 1, 16]),
+        layer: g.host_number(0),
+        shape: AttentionShape {
+            rows: 1,
+            sequences: 1,
+            heads: 1,
+            kv_heads: 1,
+            head_dim: 16,
+            parts: 2,
+            table: 1,
+        },
+        query_rows: QueryRows { q_stride: 16, q_offset: 0 },
+        key_rows: KeyRows { k_stride: 16, k_offset: 0 },
+        value_rows: ValueRows { v_stride: 16, v_offset: 0 },
+        rope_width: 0,
+        interleaved: false,
+        q_scale: F32Bits(1.0),
+        items: 1,
+    };
+    module.call(g, Isa::X86_64V3, call, Grid { items: 1, grain: 1 })
+}
+
+#[test]
+fn what_a_chain_makes_is_overwritten_after_it() {
+    let (_, function) = joined(|module, g, x| {
+        let cache = activate(module, g, x);
+        let flat = g.reshape(cache, &[16]);
+        append(module, g, x, flat)
+    });
+    assert_eq!(ops(&function), ["activate_16", "stablehlo.reshape", "append_f32"]);
+    let (_, function) = joined(|module, g, x| {
+        let cache = g.argument(Dtype::F32, &[16]);
+        let first = append(module, g, x, cache);
+        let again = append(module, g, first[0], first[1]);
+        vec![activate(module, g, again[0]), again[1]]
+    });
+    assert_eq!(ops(&function), ["append_f32", "chain_0"]);
 }
 
 #[test]

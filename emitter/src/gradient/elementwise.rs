@@ -24,6 +24,14 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
     let (x, z, d) = (step.operand(0), step.result(), step.gradient());
     match name {
         "stablehlo.negate" => step.send(g, 0, |g| g.negate(d)),
+        "stablehlo.abs" if !is_complex(g.dtype(x)) => step.send(g, 0, |g| {
+            // The slope at zero is 1, as in JAX.
+            let (zero, negative) = (g.zeros_like(x), g.negate(d));
+            let is_positive = g.ge(x, zero);
+            g.select(is_positive, d, negative)
+        }),
+        // Integers change in steps.
+        "stablehlo.convert" if !g.is_differentiable(z) => {}
         "stablehlo.convert" => step.send(g, 0, |g| {
             let dtype = g.dtype(x);
             g.convert(d, dtype)
@@ -34,12 +42,12 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
             let name = step.op.name.clone();
             step.send(g, 0, |g| g.raw(name, &[d], attributes, vec![], vec![ty.into()])[0]);
         }
-        "util.optimization_barrier" | "stablehlo.optimization_barrier" => {
-            for (index, gradient) in step.gradients.clone().into_iter().enumerate() {
-                let Some(gradient) = gradient else { continue };
-                step.send(g, index, |_| gradient);
-            }
-        }
+        "util.optimization_barrier" | "stablehlo.optimization_barrier" => step.send_unchanged(g),
+        "stablehlo.log" => step.send(g, 0, |g| g.divide(d, x)),
+        "stablehlo.log_plus_one" => step.send(g, 0, |g| {
+            let sum = offset(g, 1.0, x);
+            g.divide(d, sum)
+        }),
         "stablehlo.divide" => divide(g, step),
         "stablehlo.select" => select(g, step),
         "stablehlo.clamp" => clamp(g, step),
@@ -56,7 +64,6 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
 /// Returns the derivative of `z`, which is a unary op of `x`.
 fn derivative(g: &mut Graph, op: &str, x: Tensor, z: Tensor) -> Option<Tensor> {
     Some(match op {
-        "stablehlo.abs" if !is_complex(g.dtype(x)) => g.sign(x),
         "stablehlo.cbrt" => {
             let square = g.multiply(z, z);
             quotient(g, 1.0 / 3.0, square)
@@ -75,11 +82,6 @@ fn derivative(g: &mut Graph, op: &str, x: Tensor, z: Tensor) -> Option<Tensor> {
         }
         "stablehlo.exponential" => z,
         "stablehlo.exponential_minus_one" => offset(g, 1.0, z),
-        "stablehlo.log" => quotient(g, 1.0, x),
-        "stablehlo.log_plus_one" => {
-            let sum = offset(g, 1.0, x);
-            quotient(g, 1.0, sum)
-        }
         "stablehlo.logistic" => {
             let rest = minus(g, 1.0, z);
             g.multiply(z, rest)
@@ -125,10 +127,14 @@ fn binary(g: &mut Graph, step: &mut Step<'_>) -> bool {
         "stablehlo.atan2" => {
             let squares = [x, y].map(|part| g.multiply(part, part));
             let norm = g.add(squares[0], squares[1]);
-            let scaled = g.divide(d, norm);
-            step.send(g, 0, |g| g.multiply(scaled, y));
+            // Near the origin a gradient by the norm would overflow before it is multiplied.
+            step.send(g, 0, |g| {
+                let slope = g.divide(y, norm);
+                g.multiply(d, slope)
+            });
             step.send(g, 1, |g| {
-                let product = g.multiply(scaled, x);
+                let slope = g.divide(x, norm);
+                let product = g.multiply(d, slope);
                 g.negate(product)
             });
         }
@@ -196,23 +202,28 @@ fn select(g: &mut Graph, step: &mut Step<'_>) {
 fn clamp(g: &mut Graph, step: &mut Step<'_>) {
     let (x, d) = (step.operand(1), step.gradient());
     let zero = g.zeros_like(d);
-    let bounds = [0, 2].map(|index| {
+    let [low, high] = [0, 2].map(|index| {
         let bound = step.operand(index);
         if g.shape(bound).is_empty() { g.broadcast_like(bound, x) } else { bound }
     });
     step.send(g, 1, |g| {
-        let (above, below) = (g.gt(x, bounds[0]), g.lt(x, bounds[1]));
-        let inside = g.and(above, below);
-        g.select(inside, d, zero)
+        let (is_above, is_below) = (g.gt(x, low), g.lt(x, high));
+        let is_inside = g.and(is_above, is_below);
+        g.select(is_inside, d, zero)
     });
-    for (index, bound) in [(0, bounds[0]), (2, bounds[1])] {
-        let shape = g.shape(step.operand(index)).to_vec();
-        step.send(g, index, |g| {
-            let outside = if index == 0 { g.lt(x, bound) } else { g.gt(x, bound) };
-            let gradient = g.select(outside, d, zero);
-            g.sum_to(gradient, &shape)
-        });
-    }
+    let shapes = [0, 2].map(|index| g.shape(step.operand(index)).to_vec());
+    step.send(g, 0, |g| {
+        // A lower bound that is not below the upper one is never the result.
+        let (is_below, is_range) = (g.lt(x, low), g.lt(low, high));
+        let is_result = g.and(is_below, is_range);
+        let gradient = g.select(is_result, d, zero);
+        g.sum_to(gradient, &shapes[0])
+    });
+    step.send(g, 2, |g| {
+        let is_result = g.gt(x, high);
+        let gradient = g.select(is_result, d, zero);
+        g.sum_to(gradient, &shapes[1])
+    });
 }
 
 /// Returns `x`, or 1 where it is zero.

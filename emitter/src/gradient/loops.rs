@@ -18,7 +18,14 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
     }
     let [condition, body] = step.op.regions.as_slice() else { return false };
     let Some(rounds) = rounds(g, step.op, condition, body) else { return false };
+    if rounds == 0 {
+        step.send_unchanged(g);
+        return true;
+    }
     let kept = keep_states(g, &step.op.operands, body, rounds);
+    if kept.contains(&Some(Graph::poison())) {
+        return true;
+    }
     let mut read = Vec::new();
     captured(body, step.active, &mut read);
     let floats: Vec<_> =
@@ -31,10 +38,14 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
     for &tensor in &read {
         begin.push(g.zeros_like(tensor));
     }
-    let gradients = g.repeat(rounds, &begin, |g, round, gradients| {
-        let last = number(g, rounds.saturating_sub(1));
+    // What no round changes is carried too: as values of its own, whose gradients are not those of what the body reads.
+    let unchanged = kept.iter().zip(&step.op.operands).filter(|(kept, _)| kept.is_none());
+    begin.extend(unchanged.map(|(_, &operand)| operand));
+    let gradients = g.repeat(rounds, &begin, |g, round, values| {
+        let (gradients, unchanged) = values.split_at(floats.len() + read.len());
+        let last = number(g, rounds - 1);
         let round = g.subtract(last, round);
-        let state: Vec<_> = kept.iter().map(|&all| state_of(g, all, round)).collect();
+        let state = state_of(g, &kept, unchanged, round);
         let next = g.replay(body, &state);
         let outputs: Vec<_> = floats.iter().map(|&index| next[index]).collect();
         let of: Vec<_> = floats.iter().map(|&index| state[index]).chain(read.iter().copied()).collect();
@@ -44,6 +55,7 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
         for (part, &sum) in parts[floats.len()..].iter_mut().zip(sums) {
             *part = g.add(sum, *part);
         }
+        parts.extend(unchanged);
         parts
     });
     let (of_state, of_read) = gradients.split_at(floats.len());
@@ -54,30 +66,48 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
     true
 }
 
-/// Runs a loop, and returns the states at the beginnings of its rounds, `[rounds, …]`.
-fn keep_states(g: &mut Graph, state: &[Tensor], body: &Region, rounds: usize) -> Vec<Tensor> {
-    let all = state.iter().map(|&tensor| {
-        let TensorType { dtype, shape } = g.type_of(tensor);
+/// Runs a loop, and returns for each element of its state the values at the beginnings of rounds, `[rounds, …]`, or none if no
+/// round changes it.
+fn keep_states(g: &mut Graph, state: &[Tensor], body: &Region, rounds: usize) -> Vec<Option<Tensor>> {
+    let changes = |index: &usize| body.arguments.get(*index) != body.results.get(*index);
+    let changing: Vec<_> = (0..state.len()).filter(changes).collect();
+    let empty = changing.iter().map(|&index| {
+        let TensorType { dtype, shape } = g.type_of(state[index]);
         g.full(0.0, dtype, &[&[rounds], shape.as_slice()].concat())
     });
-    let all: Vec<_> = all.collect();
-    let begin = [state, &all].concat();
+    let empty: Vec<_> = empty.collect();
+    let begin = [state, &empty].concat();
     let end = g.repeat(rounds, &begin, |g, round, values| {
         let (state, all) = values.split_at(state.len());
         let mut next = g.replay(body, state);
-        for (&tensor, &all) in state.iter().zip(all) {
+        for (&index, &all) in changing.iter().zip(all) {
             let shape = g.shape(all).to_vec();
-            let row = g.reshape(tensor, &[&[1], &shape[1..]].concat());
+            let row = g.reshape(state[index], &[&[1], &shape[1..]].concat());
             let starts = starts(g, round, shape.len());
             next.push(g.dynamic_update_slice(all, row, &starts));
         }
         next
     });
-    end[state.len()..].to_vec()
+    let mut kept = vec![None; state.len()];
+    for (&index, &all) in changing.iter().zip(&end[state.len()..]) {
+        kept[index] = Some(all);
+    }
+    kept
 }
 
-/// Returns the state of a round.
-fn state_of(g: &mut Graph, all: Tensor, round: Tensor) -> Tensor {
+/// Returns the state at the beginning of a round. `unchanged` are the elements that are not kept.
+fn state_of(g: &mut Graph, kept: &[Option<Tensor>], unchanged: &[Tensor], round: Tensor) -> Vec<Tensor> {
+    let mut unchanged = unchanged.iter().copied();
+    kept.iter()
+        .filter_map(|kept| match *kept {
+            Some(all) => Some(row_of(g, all, round)),
+            None => unchanged.next(),
+        })
+        .collect()
+}
+
+/// Returns one of the rows of `all`.
+fn row_of(g: &mut Graph, all: Tensor, round: Tensor) -> Tensor {
     let shape = g.shape(all).to_vec();
     let starts = starts(g, round, shape.len());
     let row = g.dynamic_slice(all, &starts, &[&[1], &shape[1..]].concat());

@@ -1,6 +1,6 @@
 //! Gradients of reductions.
 
-use super::step::Step;
+use super::{shape::inverse, step::Step};
 use crate::{
     graph::{Graph, Tensor},
     ops::Reduction,
@@ -27,7 +27,7 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
             let extremum = g.broadcast_in_dim(z, &shape, &kept);
             let hit = g.eq(x, extremum);
             let hit = g.convert(hit, g.dtype(x));
-            let count = g.reduce(hit, Reduction::Sum, &dimensions);
+            let count = g.sum_over(hit, &dimensions);
             let share = g.divide(d, count);
             let share = g.broadcast_in_dim(share, &shape, &kept);
             g.multiply(share, hit)
@@ -47,13 +47,37 @@ fn product_of_others(g: &mut Graph, x: Tensor, dimensions: &[usize]) -> Tensor {
     let rows: usize = kept.iter().map(|&dimension| shape[dimension]).product();
     let count: usize = dimensions.iter().map(|&dimension| shape[dimension]).product();
     let flat = g.reshape(moved, &[rows, count]);
-    let square = g.broadcast_in_dim(flat, &[rows, count, count], &[0, 2]);
-    let index = g.iota(safetensors::Dtype::I32, &[rows, count, count], 1);
-    let other = g.iota(safetensors::Dtype::I32, &[rows, count, count], 2);
-    let is_own = g.eq(index, other);
-    let one = g.full_like(square, 1);
-    let others = g.select(is_own, one, square);
-    let product = g.reduce(others, Reduction::Product, &[2]);
+    let before = product_before(g, flat);
+    let reversed = g.reverse(flat, &[1]);
+    let after = product_before(g, reversed);
+    let after = g.reverse(after, &[1]);
+    let product = g.multiply(before, after);
     let product = g.reshape(product, &moved_shape);
-    g.transpose(product, &super::shape::inverse(&order))
+    g.transpose(product, &inverse(&order))
+}
+
+/// Returns for each element of a row the product of those before it.
+///
+/// Each round doubles the number of elements in a product: log n rounds of n multiplications, where one product of n - 1 for each
+/// element would take n².
+fn product_before(g: &mut Graph, rows: Tensor) -> Tensor {
+    let count = g.shape(rows).get(1).copied().unwrap_or_default();
+    if count < 2 {
+        return g.full_like(rows, 1);
+    }
+    let mut product = moved_right(g, rows, count, 1);
+    let mut factors = 1;
+    while factors < count - 1 {
+        let earlier = moved_right(g, product, count, factors);
+        product = g.multiply(product, earlier);
+        factors *= 2;
+    }
+    product
+}
+
+/// Moves the `count` elements of rows by some places, with ones before them.
+fn moved_right(g: &mut Graph, rows: Tensor, count: usize, places: usize) -> Tensor {
+    let one = g.scalar(1.0, g.dtype(rows));
+    let kept = g.slice_dimension(rows, 1, 0, count - places);
+    g.pad(kept, one, &[0, places], &[0, 0], &[0, 0])
 }

@@ -104,10 +104,12 @@ impl Graph {
             self.fail(GRADIENT, format!("found cotangents {}, expected {}", list(&found), list(&expected)));
             return false;
         }
-        if let Some(&tensor) = of.iter().find(|&&tensor| !self.is_differentiable(tensor)) {
-            let ty = self.type_of(tensor);
-            self.fail(GRADIENT, format!("found {ty}, expected floating-point tensors to differentiate by"));
-            return false;
+        for (tensors, role) in [(outputs, "outputs to differentiate"), (of, "tensors to differentiate by")] {
+            if let Some(&tensor) = tensors.iter().find(|&&tensor| !self.is_differentiable(tensor)) {
+                let ty = self.type_of(tensor);
+                self.fail(GRADIENT, format!("found {ty}, expected floating-point {role}"));
+                return false;
+            }
         }
         true
     }
@@ -227,6 +229,15 @@ mod tests {
                 g.vjp(&[x], &[y], &[x]);
             }),
             "graph: gradient: found cotangents tensor<2xf32>, expected tensor<f32>"
+        );
+        assert_eq!(
+            error(|g| {
+                let x = g.argument(Dtype::F32, &[2]);
+                let whole = g.convert(x, Dtype::I32);
+                let one = g.full(1.0, Dtype::I32, &[2]);
+                g.vjp(&[whole], &[one], &[x]);
+            }),
+            "graph: gradient: found tensor<2xi32>, expected floating-point outputs to differentiate"
         );
     }
 }

@@ -1,10 +1,13 @@
 //! Gradients of ops that move elements.
 
+use safetensors::Dtype;
+
 use super::step::Step;
 use crate::{
     graph::{Graph, Tensor},
     mlir::attributes::integers,
     ops::Reduction,
+    types::is_float,
 };
 
 /// Adds the gradients of the operands of an op that moves elements.
@@ -130,7 +133,26 @@ impl Graph {
     /// Returns the sum of all elements.
     pub(super) fn sum_all(&mut self, x: Tensor) -> Tensor {
         let all: Vec<_> = (0..self.shape(x).len()).collect();
-        self.reduce(x, Reduction::Sum, &all)
+        self.sum_over(x, &all)
+    }
+
+    /// Returns the sum over `dimensions`, which the result does not have.
+    pub(super) fn sum_over(&mut self, x: Tensor, dimensions: &[usize]) -> Tensor {
+        self.with_wide_sums(x, |g, x| g.reduce(x, Reduction::Sum, dimensions))
+    }
+
+    /// Returns what `sum` makes of `x` in `f32` if `x` has fewer bits, rounded once. So does XLA, and a sum that is rounded after
+    /// each addition stops growing: in `bf16` at 256 ones.
+    pub(super) fn with_wide_sums(
+        &mut self,
+        x: Tensor,
+        sum: impl FnOnce(&mut Self, Tensor) -> Tensor,
+    ) -> Tensor {
+        let dtype = self.dtype(x);
+        let is_narrow = is_float(dtype) && dtype.bitsize() < Dtype::F32.bitsize();
+        let wide = if is_narrow { self.convert(x, Dtype::F32) } else { x };
+        let sum = sum(self, wide);
+        self.convert(sum, dtype)
     }
 
     /// Returns `x`, summed to a scalar if `shape` is one.
@@ -148,7 +170,7 @@ impl Graph {
                 .is_some_and(|index| shape[index] == full[*dimension])
         };
         let summed: Vec<_> = (0..full.len()).filter(|dimension| !kept(dimension)).collect();
-        let sum = if summed.is_empty() { d } else { self.reduce(d, Reduction::Sum, &summed) };
+        let sum = if summed.is_empty() { d } else { self.sum_over(d, &summed) };
         // The result has the dimensions in the order of the broadcast's.
         let mut order: Vec<_> = (0..dimensions.len()).collect();
         order.sort_by_key(|&index| dimensions[index]);

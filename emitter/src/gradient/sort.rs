@@ -6,7 +6,7 @@ use super::step::Step;
 use crate::{
     graph::{Graph, Op, Region, Tensor},
     mlir::attributes::size,
-    ops::ScatterDimensions,
+    ops::{ScatterDimensions, places_dtype},
     types::is_integer,
 };
 
@@ -18,7 +18,7 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
     let Some(before) = step.op.regions.first() else { return false };
     let dimension = step.integers("dimension").first().copied().unwrap_or_default();
     let places =
-        sorted_places(g, step.op, dimension).unwrap_or_else(|| sort_places(g, step.op, before, dimension));
+        sorted_places(g, step.op, dimension).unwrap_or_else(|| sort_places(g, step, before, dimension));
     for (index, gradient) in step.gradients.clone().into_iter().enumerate() {
         let Some(gradient) = gradient else { continue };
         step.send(g, index, |g| put_along(g, gradient, places, dimension));
@@ -40,16 +40,27 @@ fn sorted_places(g: &mut Graph, op: &Op, dimension: usize) -> Option<Tensor> {
     Some(op.results[index]).filter(|&places| is_integer(g.dtype(places)))
 }
 
-/// Sorts again, with the places of elements, which also order those that are equal.
-fn sort_places(g: &mut Graph, op: &Op, before: &Region, dimension: usize) -> Tensor {
-    let shape = op.operands.first().map(|&operand| g.shape(operand).to_vec()).unwrap_or_default();
-    let places = g.iota(Dtype::I32, &shape, dimension);
-    let operands: Vec<_> = op.operands.iter().copied().chain([places]).collect();
+/// Sorts again, with the places of elements.
+///
+/// They order equal elements of a stable sort. Any other sort is repeated with its own comparison, so that it exchanges the same
+/// elements.
+fn sort_places(g: &mut Graph, step: &Step<'_>, before: &Region, dimension: usize) -> Tensor {
+    let is_stable = step.attribute("is_stable") == "true";
+    let shape = g.shape(step.operand(0)).to_vec();
+    let dtype = places_dtype(step.op.operands.iter().map(|&operand| g.dtype(operand)));
+    let places = g.iota(dtype, &shape, dimension);
+    let operands: Vec<_> = step.op.operands.iter().copied().chain([places]).collect();
     let sorted = g.sort(&operands, dimension, false, |g, values| {
         let (values, places) = values.split_at(values.len() - 2);
+        let compare = |g: &mut Graph, values: &[Tensor]| {
+            g.replay(before, values).first().copied().unwrap_or(Graph::poison())
+        };
+        let forward = compare(g, values);
+        if !is_stable {
+            return forward;
+        }
         let swapped: Vec<_> = values.chunks(2).flat_map(|pair| pair.iter().rev().copied()).collect();
-        let [forward, backward] = [values, swapped.as_slice()]
-            .map(|values| g.replay(before, values).first().copied().unwrap_or(Graph::poison()));
+        let backward = compare(g, &swapped);
         g.is_before(forward, backward, places)
     });
     sorted.last().copied().unwrap_or(Graph::poison())

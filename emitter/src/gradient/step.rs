@@ -53,6 +53,15 @@ impl<'s> Step<'s> {
         }
     }
 
+    /// Adds the gradient of each result to that of the operand with its index: the op returns its operands.
+    pub(super) fn send_unchanged(&mut self, g: &mut Graph) {
+        for (index, gradient) in self.gradients.clone().into_iter().enumerate() {
+            if let Some(gradient) = gradient {
+                self.send(g, index, |_| gradient);
+            }
+        }
+    }
+
     /// Returns the text of an attribute, or an empty one.
     pub(super) fn attribute(&self, name: &str) -> &str {
         self.op.attributes.iter().find(|(found, _)| *found == name).map_or("", |(_, text)| text.as_str())

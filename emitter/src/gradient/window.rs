@@ -5,8 +5,8 @@ use safetensors::Dtype;
 use super::step::Step;
 use crate::{
     graph::{Graph, Tensor},
-    ops::{Reduction, Steps, Window},
-    types::TensorType,
+    ops::{Reduction, ScatterDimensions, Steps, Window},
+    types::{TensorType, ValueType},
 };
 
 /// Adds the gradient of the operand of a windowed reduction.
@@ -47,7 +47,7 @@ fn of_sum(g: &mut Graph, x: Tensor, d: Tensor, window: &Window) -> Tensor {
         dilation: window.dilation.clone(),
         padding: padding.collect(),
     };
-    g.reduce_window(d, Reduction::Sum, &back)
+    g.with_wide_sums(d, |g, d| g.reduce_window(d, Reduction::Sum, &back))
 }
 
 /// Returns whether there are gaps between elements of the tensor or of the window.
@@ -63,7 +63,8 @@ fn is_tiling(window: &Window) -> bool {
 
 /// Returns `d` at the first element of each window that is its extremum, where windows lie side by side.
 ///
-/// Each dimension becomes two: that of windows and that of elements in a window.
+/// Each dimension becomes two: that of windows and that of elements in a window. NaN equals no element: a window with NaN has its
+/// last element instead. JAX takes the extremum of what follows the last NaN, which is the same in windows of two.
 fn of_extremum_of_tiles(g: &mut Graph, x: Tensor, z: Tensor, d: Tensor, window: &Window) -> Tensor {
     let (shape, counts) = (g.shape(x).to_vec(), g.shape(d).to_vec());
     let rank = shape.len();
@@ -83,9 +84,11 @@ fn of_extremum_of_tiles(g: &mut Graph, x: Tensor, z: Tensor, d: Tensor, window: 
         let index = g.iota(Dtype::F32, &window.sizes, dimension);
         number = g.add(longer, index);
     }
-    let number = g.broadcast_in_dim(number, &split, &places);
-    let none = g.full(f64::INFINITY, Dtype::F32, &split);
-    let found = g.select(is_extremum, number, none);
+    // Elements that are no extremum come after those that are, from the last to the first.
+    let most = g.full_like(number, 2 * window.sizes.iter().product::<usize>() - 1);
+    let other = g.subtract(most, number);
+    let [number, other] = [number, other].map(|number| g.broadcast_in_dim(number, &split, &places));
+    let found = g.select(is_extremum, number, other);
     let first = g.reduce_broadcast(found, Reduction::Min, &places);
     let is_first = g.eq(found, first);
     let zeros = g.zeros_like(d);
@@ -94,20 +97,49 @@ fn of_extremum_of_tiles(g: &mut Graph, x: Tensor, z: Tensor, d: Tensor, window: 
     g.unslice(gradient, &shape, &vec![0; rank], &covered, &vec![1; rank])
 }
 
-/// Returns `d` at the first element of each window that is its extremum.
+/// Returns `d` at the first element of each window that is its extremum: a scatter, which has a gradient too.
 fn of_extremum(g: &mut Graph, x: Tensor, d: Tensor, reduction: Reduction, window: &Window) -> Tensor {
+    let (ty, windows) = (g.type_of(x), g.type_of(d));
+    let numbers = numbers_of_extrema(g, x, &windows.shape, reduction, window);
+    let numbers = g.reshape(numbers, &[windows.elements(), 1]);
+    let d = g.reshape(d, &[windows.elements()]);
+    let zeros = g.full(0.0, ty.dtype, &[ty.elements()]);
+    let dims = ScatterDimensions {
+        update_window: &[],
+        inserted_window: &[0],
+        scatter_to_operand: &[0],
+        index_vector: 1,
+    };
+    let gradient = g.scatter(zeros, numbers, d, &dims, Graph::add);
+    g.reshape(gradient, &ty.shape)
+}
+
+/// Returns for each of the `windows` the number of its extremum among the elements of `x`, or -1 if it has no element.
+///
+/// The extremum is what comparing with each next element leaves, as in `select_and_scatter`, which JAX has here.
+fn numbers_of_extrema(
+    g: &mut Graph,
+    x: Tensor,
+    windows: &[usize],
+    reduction: Reduction,
+    window: &Window,
+) -> Tensor {
     let ty = g.type_of(x);
-    let scalar = [ty.dtype, ty.dtype].map(|dtype| TensorType::new(dtype, []).into());
-    let select = g.region(&scalar, |g, values| {
-        vec![match reduction {
-            Reduction::Min => g.le(values[0], values[1]),
-            _ => g.ge(values[0], values[1]),
-        }]
+    let dtypes = [ty.dtype, if i32::try_from(ty.elements()).is_ok() { Dtype::I32 } else { Dtype::I64 }];
+    let numbers = g.iota(dtypes[1], &[ty.elements()], 0);
+    let numbers = g.reshape(numbers, &ty.shape);
+    let (zero, none) = (g.scalar(0.0, dtypes[0]), g.scalar(-1.0, dtypes[1]));
+    let pair = dtypes.map(|dtype| ValueType::from(TensorType::new(dtype, [])));
+    let body = g.region(&[pair.clone(), pair].concat(), |g, values| {
+        let &[a, a_number, b, b_number] = values else { return vec![Graph::poison(); 2] };
+        let zero = g.scalar(0.0, dtypes[1]);
+        let is_extremum = if reduction == Reduction::Min { g.le(a, b) } else { g.ge(a, b) };
+        let (has_a, has_no_b) = (g.ge(a_number, zero), g.lt(b_number, zero));
+        let stays = g.or(is_extremum, has_no_b);
+        let stays = g.and(stays, has_a);
+        vec![g.select(stays, a, b), g.select(stays, a_number, b_number)]
     });
-    let add = g.reduction_body(Reduction::Sum, ty.dtype);
-    let zero = g.scalar(0.0, ty.dtype);
-    let dilations = ["base_dilations", "window_dilations"];
-    let attributes = window.attributes().into_iter().filter(|(name, _)| !dilations.contains(name)).collect();
-    let regions = vec![select, add];
-    g.op_with_regions("stablehlo.select_and_scatter", &[x, d, zero], attributes, regions, vec![ty.into()])[0]
+    let results = dtypes.map(|dtype| TensorType::new(dtype, windows).into()).to_vec();
+    let operands = [x, numbers, zero, none];
+    g.op_with_regions("stablehlo.reduce_window", &operands, window.attributes(), vec![body], results)[1]
 }
