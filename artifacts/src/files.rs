@@ -2,8 +2,9 @@
 
 use std::{
     ffi::OsStr,
-    fs::{self, File},
+    fs::{self, File, Metadata},
     io::{self, Read, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -13,7 +14,7 @@ use tempfile::TempDir;
 use crate::{
     digest::{Digest, Stopped, read_hashed},
     error::Error,
-    layout::STAGING_LOCK,
+    layout::{BLOBS, STAGING_LOCK},
 };
 
 /// The youngest age of an abandoned staging folder. A younger one may not be locked yet.
@@ -67,12 +68,36 @@ pub(crate) fn parent(out: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Creates a staging folder beside the bundle `out`, and locks it. Removes abandoned staging folders of that bundle.
+///
+/// # Errors
+/// The folder cannot be created, or a rename cannot move files from it into the bundle.
 pub(crate) fn staging(out: &Path) -> Result<(TempDir, File), Error> {
     let parent = parent(out)?;
     let mut prefix = OsStr::new(".").to_os_string();
     prefix.push(out.file_name().unwrap_or_default());
     prefix.push(".");
-    staging_in(&parent, &prefix)
+    let (staging, lock) = staging_in(&parent, &prefix)?;
+    for folder in [out, out.join(BLOBS).as_path()] {
+        refuse_mount_point(staging.path(), folder)?;
+    }
+    Ok((staging, lock))
+}
+
+/// Refuses a folder on another file system than the staging folder beside it, before anything is written.
+fn refuse_mount_point(staging: &Path, folder: &Path) -> Result<(), Error> {
+    // Only folders: overlays give files the numbers of other devices.
+    let device = |path: &Path| {
+        let found = fs::symlink_metadata(path).ok().filter(Metadata::is_dir)?;
+        Some(found.dev())
+    };
+    match (device(staging), device(folder)) {
+        (Some(beside), Some(found)) if beside != found => {
+            let problem = "it is a mount point, expected a folder on the file system of its parent\n\
+                           hint: mount the folder that contains the bundle";
+            Err(Error::write(folder)(io::Error::other(problem)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Creates a staging folder in `parent` whose name starts with `prefix`, and locks it. Removes abandoned ones.
@@ -138,4 +163,28 @@ pub(crate) fn list_folder(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut paths: Vec<_> = paths.collect::<Result<_, Error>>()?;
     paths.sort();
     Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn mount_points_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        let (inner, file) = (at.join("inner"), at.join("file"));
+        fs::create_dir(&inner).unwrap();
+        fs::write(&file, "").unwrap();
+        for other in [inner, file, at.join("missing")] {
+            refuse_mount_point(at, &other).unwrap();
+        }
+        // A file system of its own on every Linux.
+        assert_eq!(
+            crate::error::report(&refuse_mount_point(at, Path::new("/proc")).unwrap_err()),
+            "error: cannot write /proc: it is a mount point, expected a folder on the file system of its parent\n\
+             hint: mount the folder that contains the bundle"
+        );
+    }
 }

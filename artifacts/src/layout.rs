@@ -47,8 +47,8 @@ pub(crate) enum StoreFolder {
     Incoming,
     /// Notes on the manifests that the user with this number compiled here.
     BuiltHere(u32),
-    /// Notes on verified files, of the user with this number.
-    Verified(u32),
+    /// The key of the user with this number, by which notes are known as this user's, and notes on verified files.
+    OfUser(u32),
 }
 
 impl StoreFolder {
@@ -62,7 +62,7 @@ impl StoreFolder {
             Self::Built => store.join("built"),
             Self::Incoming => store.join("incoming"),
             Self::BuiltHere(user) => store.join(format!("notes/built-{user}")),
-            Self::Verified(user) => store.join(format!("notes/whole-{user}")),
+            Self::OfUser(user) => store.join(format!("notes/whole-{user}")),
         }
     }
 }

@@ -70,9 +70,9 @@ pub use machine::{
 #[cfg(any(test, feature = "sample"))]
 pub use manifest::sample;
 pub use manifest::{
-    CONFIG_FILE, CalibratedBy, Compiler, EmbeddingSpec, FORMAT, FORMAT_OF_CALIBRATION, FORMAT_OF_PAGES,
-    FORMAT_OF_PARTS, FORMAT_OF_PROGRAMS, GpuNeeds, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES,
-    SMALL_FILES, SelfTestCase, Serving, TargetArtifact, Traffic, Window, entry,
+    CONFIG_FILE, CalibratedBy, Compiler, EmbeddingSpec, FORMAT, FORMAT_OF_CALIBRATION, FORMAT_OF_PARTS,
+    FORMAT_OF_PROGRAMS, GpuNeeds, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES, SMALL_FILES,
+    SelfTestCase, Serving, TargetArtifact, Traffic, Window, entry,
     numerics::{CacheType, Float, ParseWordError, Pooling, Quant},
     program::{BundleKind, Golden, ProgramSpec},
 };

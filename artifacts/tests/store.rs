@@ -4,7 +4,10 @@
 
 mod common;
 
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, SystemTime},
+};
 
 use crate::common::{masked::masked, program, run, transcript, write};
 
@@ -227,4 +230,19 @@ fn a_misspelled_name_is_answered_with_similar_ones() {
     error: dmeo is not a bundle: it does not exist
     hint: did you mean demo? `mlxcel-bundle list` shows all
     ");
+}
+
+#[test]
+fn files_beside_scratch_folders_are_kept_for_a_week() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = mlxcel_artifacts::Store::new(folder.path().join(".store"), None).unwrap();
+    // mlxcel-compile has calibration keep there what it has collected.
+    let kept = store.scratch_folder().unwrap().path().with_file_name("calibration-0.states-0");
+    fs::write(&kept, "collected").unwrap();
+    store.gc(None, false).unwrap();
+    assert!(kept.exists());
+    let week_ago = SystemTime::now() - Duration::from_secs(8 * 24 * 3600);
+    fs::File::options().write(true).open(&kept).unwrap().set_modified(week_ago).unwrap();
+    store.gc(None, false).unwrap();
+    assert!(!kept.exists());
 }

@@ -35,7 +35,7 @@ fn calibrated(
     progress: &mut dyn FnMut(usize),
 ) -> Result<Bundle, Error> {
     let mut progress = |done, _| progress(done);
-    let calibrate = Calibrate { text, progress: &mut progress };
+    let calibrate = Calibrate { text, keep_in: None, progress: &mut progress };
     let packed = pack(built.bundle.clone(), None, &on("local-task"), Some(calibrate), cancel, &mut |_, _| ());
     packed.map(|(_, bundle)| bundle)
 }

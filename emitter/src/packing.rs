@@ -108,7 +108,7 @@ impl Packing {
             names => names.join("+"),
         };
         let first = format!("{joined}.{recipe}");
-        if !self.result_names.insert(first.clone()) {
+        if self.result_names.contains(&first) {
             let is_first = |step: &&PackStep| step.results.iter().any(|result| result.name == first);
             return Ok(self.steps.iter().find(is_first).map(results_of).unwrap_or_default());
         }
@@ -156,6 +156,8 @@ impl Packing {
         let results = results_of(&step);
         self.steps.push(step);
         self.first_weights.extend(names.first().map(|&name| name.to_owned()));
+        // Not before: after an error there is no step whose results it could name.
+        self.result_names.insert(first);
         Ok(results)
     }
 
@@ -301,14 +303,18 @@ mod tests {
         let stored = Storage::plain(&weight, Dtype::F32);
         let weights = [(&weight, stored)];
         let odd = Packable { recipe: "odd", weights: &weights, in_parts: &[], suffixes: &[] };
-        let error = Packing::new(Collected::default()).make(&odd, |g, _, sources| {
-            let x = sources[0].floats(g);
-            vec![g.not(x)]
-        });
-        assert_eq!(
-            error.unwrap_err().to_string(),
-            "weight.odd: stablehlo.not: found tensor<2xf32>, expected an integer or boolean type"
-        );
+        let mut packing = Packing::new(Collected::default());
+        // The second time, too.
+        for _ in 0..2 {
+            let error = packing.make(&odd, |g, _, sources| {
+                let x = sources[0].floats(g);
+                vec![g.not(x)]
+            });
+            assert_eq!(
+                error.unwrap_err().to_string(),
+                "weight.odd: stablehlo.not: found tensor<2xf32>, expected an integer or boolean type"
+            );
+        }
     }
 
     #[test]

@@ -48,6 +48,10 @@ pub enum Error {
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
 
+    /// Another process keeps in this folder what it collects of the same text.
+    #[error("another process calibrates this bundle in {}, expected none\nhint: wait for it, then repeat the command", .0.display())]
+    CalibrationInUse(PathBuf),
+
     /// This crate was built without its feature `iree`.
     #[error(
         "built without the IREE runtime\n\

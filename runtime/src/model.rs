@@ -215,10 +215,10 @@ impl ModelLimits {
         self.steps.iter().map(|size| size.rows_of_a_sequence()).max().unwrap_or(1)
     }
 
-    /// Returns the bytes of all pages.
+    /// Returns the bytes of all pages, or the largest number if there are more.
     #[must_use]
     pub fn cache_bytes(&self) -> u64 {
-        self.pools.iter().map(|pool| pool.pages as u64 * pool.page_bytes as u64).sum()
+        self.pools.iter().map(|pool| pool.bytes(pool.pages)).fold(0, u64::saturating_add)
     }
 
     /// Checks that `tokens` are of the vocabulary and fit the context.
@@ -231,12 +231,17 @@ impl ModelLimits {
 }
 
 impl PoolLimits {
+    /// Returns the bytes of so many pages, or the largest number if there are more: a manifest may say anything.
+    pub(crate) fn bytes(&self, pages: usize) -> u64 {
+        (pages as u64).saturating_mul(self.page_bytes as u64)
+    }
+
     /// Returns the most pages that a sequence of so many positions holds at a time, if a call has at most `rows` of it.
     #[must_use]
     pub fn needed(&self, positions: usize, rows: usize) -> usize {
         let all = positions.div_ceil(PAGE);
         // The rows of a call see `window + rows - 1` positions, and these begin anywhere in a page.
-        let seen = |window: usize| (window.saturating_add(rows + PAGE - 3)) / PAGE + 1;
+        let seen = |window: usize| window.saturating_add(rows).saturating_add(PAGE - 3) / PAGE + 1;
         self.window.map_or(all, |window| all.min(seen(window)))
     }
 }

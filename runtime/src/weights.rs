@@ -73,6 +73,18 @@ impl Weights {
         &self.inner.files
     }
 
+    /// Returns digest and length of each mapped file, in the order of [`Self::paths`].
+    ///
+    /// Hashes the mappings, which tensors are read from: another file may be at a path by now.
+    #[cfg(feature = "iree")]
+    pub(crate) fn blobs(&self) -> Result<Vec<mlxcel_artifacts::Blob>, Error> {
+        let blob = |(path, file): (&PathBuf, &Mmap)| {
+            let (digest, size) = Digest::of_reader(&mut &file[..]).map_err(Error::read(path))?;
+            Ok(mlxcel_artifacts::Blob { digest, size })
+        };
+        self.paths().iter().zip(self.files()).map(blob).collect()
+    }
+
     /// Maps these safetensors or GGUF files and reads their headers.
     ///
     /// # Errors
@@ -315,15 +327,33 @@ fn read_gguf(path: &Path, file: usize, bytes: &[u8]) -> Result<Vec<(String, Tens
 mod tests {
     use super::*;
 
-    #[test]
-    fn tensors_have_the_digests_that_are_stated() {
+    /// Returns a file of the tensors `a` and `b` with these bytes.
+    fn file(data: [u8; 8]) -> Vec<u8> {
         let header = r#"{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},
             "b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#;
+        [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &data].concat()
+    }
+
+    #[test]
+    #[cfg(feature = "iree")]
+    fn blobs_are_those_of_the_mapped_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, later] = [SINGLE_FILE, "later"].map(|name| folder.path().join(name));
+        let [mapped, replacing] = [file([1; 8]), file([2; 8])];
+        fs::write(&path, &mapped).unwrap();
+        let weights = Weights::open(&path).unwrap();
+        fs::write(&later, replacing).unwrap();
+        fs::rename(&later, &path).unwrap();
+        assert_eq!(weights.blobs().unwrap(), [mlxcel_artifacts::Blob::of(&mapped)]);
+        assert_eq!(weights.tensor("b").unwrap(), [1; 4]);
+    }
+
+    #[test]
+    fn tensors_have_the_digests_that_are_stated() {
         let data = [1, 2, 3, 4, 5, 6, 7, 8];
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(SINGLE_FILE);
-        let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &data].concat();
-        fs::write(&path, bytes).unwrap();
+        fs::write(&path, file(data)).unwrap();
         let weights = Weights::open(&path).unwrap();
         let parameter = |name: &str, source| Parameter { source, ..Parameter::new(name, Dtype::F32, &[1]) };
         let (of_a, of_b) = (Digest::of(&data[..4]), Digest::of(&data[4..]));

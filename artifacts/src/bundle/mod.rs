@@ -30,6 +30,9 @@ use location::{Location, StoreEntry};
 use verified::VerifiedFiles;
 use verify::{check_digest, check_file, verify, verify_once};
 
+/// How often a bundle is opened anew because another process packed or replaced it meanwhile.
+const OPEN_ATTEMPTS: usize = 5;
+
 /// The smallest file that is not read again while it is unchanged. Hashing a smaller one takes no longer than the lookup.
 const NOTED_BYTES: u64 = 1 << 20;
 
@@ -65,15 +68,17 @@ impl Bundle {
 
     /// Opens the bundle at `location` and verifies all of it.
     pub(crate) fn open_at(location: Location) -> Result<Self, Error> {
-        let mut bundle = Self::open_with(location, &verify)?;
-        let mut seen = HashSet::new();
-        for (role, blob) in bundle.manifest.weight_blobs() {
-            if seen.insert(blob.digest) {
-                verify(&bundle.location, &role, blob)?;
+        Self::open_settled(&location, |text| {
+            let mut bundle = Self::open_with(location.clone(), text, &verify)?;
+            let mut seen = HashSet::new();
+            for (role, blob) in bundle.manifest.weight_blobs() {
+                if seen.insert(blob.digest) {
+                    verify(&bundle.location, &role, blob)?;
+                }
             }
-        }
-        bundle.weights_verified = true;
-        Ok(bundle)
+            bundle.weights_verified = true;
+            Ok(bundle)
+        })
     }
 
     /// Opens the bundle at `location` without reading its weights.
@@ -83,20 +88,44 @@ impl Bundle {
     pub(crate) fn open_without_weights_at(location: Location) -> Result<Self, Error> {
         let notes = location.notes.clone();
         let verified = LazyCell::new(|| VerifiedFiles::in_store(notes.as_deref()));
-        Self::open_with(location, &|location, role, blob| {
-            if blob.size < NOTED_BYTES {
-                return verify(location, role, blob);
-            }
-            verify_once(&verified, location, role, blob).map(drop)
+        Self::open_settled(&location, |text| {
+            Self::open_with(location.clone(), text, &|location, role, blob| {
+                if blob.size < NOTED_BYTES {
+                    return verify(location, role, blob);
+                }
+                verify_once(&verified, location, role, blob).map(drop)
+            })
         })
     }
 
-    /// Opens the bundle at `location`. `verify` verifies every blob except weights.
+    /// Reads the manifest and opens the bundle by `open`, which gets its text.
+    ///
+    /// If a blob is missing because another process packed or replaced the bundle meanwhile, starts over.
+    fn open_settled(
+        location: &Location,
+        open: impl Fn(String) -> Result<Self, Error>,
+    ) -> Result<Self, Error> {
+        let mut text = verify::read_manifest(&location.folder)?;
+        for _ in 1..OPEN_ATTEMPTS {
+            let missing = match open(text.clone()) {
+                Err(missing @ Error::MissingBlob { .. }) => missing,
+                other => return other,
+            };
+            let now = verify::read_manifest(&location.folder)?;
+            if now == text {
+                return Err(missing);
+            }
+            text = now;
+        }
+        open(text)
+    }
+
+    /// Opens the bundle at `location`, whose manifest has this text. `verify` verifies every blob except weights.
     fn open_with(
         location: Location,
+        text: String,
         verify: &dyn Fn(&Location, &BlobRole, &Blob) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        let text = verify::read_manifest(&location.folder)?;
         match &location.stored {
             Some(StoreEntry { name, manifest, .. }) if Digest::of(text.as_bytes()) != *manifest => {
                 return Err(Error::DamagedName { name: name.clone() });
@@ -289,15 +318,6 @@ impl Bundle {
     }
 }
 
-/// Returns the blobs of files by file name.
-pub(crate) fn hash_files(files: &[PathBuf]) -> Result<BTreeMap<String, Blob>, Error> {
-    let blob = |file: &PathBuf| {
-        let (digest, size) = Digest::of_file(file).map_err(Error::read(file))?;
-        Ok((file_name(file), Blob { digest, size }))
-    };
-    files.iter().map(blob).collect()
-}
-
 /// Returns whether the files are these blobs, each under its name. A single file may have another name.
 fn match_blobs(
     files: &[PathBuf],
@@ -308,7 +328,8 @@ fn match_blobs(
         return Ok(false);
     }
     for file in files {
-        let blob = if files.len() == 1 { blobs.values().next() } else { blobs.get(&file_name(file)) };
+        let named = || blobs.get(&Manifest::listed_name(file).ok()?);
+        let blob = if files.len() == 1 { blobs.values().next() } else { named() };
         let Some(blob) = blob else { return Ok(false) };
         let size = fs::metadata(file).map_err(Error::read(file))?.len();
         if size != blob.size || verified.digest(file, blob.digest).map_err(Error::read(file))? != blob.digest
@@ -317,8 +338,4 @@ fn match_blobs(
         }
     }
     Ok(true)
-}
-
-fn file_name(file: &Path) -> String {
-    file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

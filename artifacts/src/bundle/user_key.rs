@@ -22,7 +22,7 @@ pub(super) struct UserKey([u8; blake3::KEY_LEN]);
 impl UserKey {
     /// Opens the user's key in the store at `store`. Creates it if it does not exist.
     pub(super) fn in_store(store: &Path) -> io::Result<Self> {
-        Self::open(&StoreFolder::Verified(geteuid().as_raw()).path(store))
+        Self::open(&StoreFolder::OfUser(geteuid().as_raw()).path(store))
     }
 
     /// Opens the key in `folder`. Creates both if they do not exist.

@@ -40,7 +40,7 @@ pub(crate) struct VerifiedFiles {
 impl VerifiedFiles {
     /// Opens the notes in the store at `store`. Without a store nothing is remembered.
     pub(crate) fn in_store(store: Option<&Path>) -> Self {
-        let folder = |store| StoreFolder::Verified(geteuid().as_raw()).path(store);
+        let folder = |store| StoreFolder::OfUser(geteuid().as_raw()).path(store);
         Self { notes: store.map(folder).and_then(|folder| Notes::open(folder).ok()) }
     }
 

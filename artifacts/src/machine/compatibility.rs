@@ -16,7 +16,7 @@ use crate::{
     error::Error,
     iree::IREE_VERSION,
     manifest::{
-        FORMAT_OF_PAGES, GpuNeeds, Manifest, ModelSpec, Packing, TargetArtifact,
+        GpuNeeds, Manifest, ModelSpec, Packing, TargetArtifact,
         entry::{Entry, Parameter},
     },
     tensor::tensor_bytes,
@@ -139,9 +139,8 @@ fn check_target<'m>(
     if let Err(Error::OtherIree { found, expected }) = check_iree_version(manifest) {
         objections.push(format!("compiled by iree {found}, this program runs iree {expected}"));
     }
-    if manifest.plan.is_some() && manifest.format < FORMAT_OF_PAGES {
-        let found = manifest.format;
-        objections.push(format!("format {found} no longer runs, expected at least {FORMAT_OF_PAGES}"));
+    if let Some(expected) = manifest.newer_format_needed() {
+        objections.push(format!("format {} no longer runs, expected at least {expected}", manifest.format));
     }
     objections.extend(match place {
         Place::Cpu => cpu_objection(target, machine),

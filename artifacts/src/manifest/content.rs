@@ -1,6 +1,6 @@
 //! What a manifest describes: a model or a program.
 
-use super::{Manifest, ModelSpec, entry::Entry, program::BundleKind};
+use super::{FORMAT_OF_PAGES, Manifest, ModelSpec, entry::Entry, program::BundleKind};
 use crate::error::Error;
 
 impl Manifest {
@@ -11,6 +11,12 @@ impl Manifest {
     pub fn model_spec(&self) -> Result<&ModelSpec, Error> {
         // A valid manifest has one if and only if it is of a model.
         self.plan.as_ref().ok_or_else(|| Error::NotAModel { name: self.model.clone() })
+    }
+
+    /// Returns the oldest format that runs, if the bundle's is older: its entry points are called in another way.
+    #[must_use]
+    pub fn newer_format_needed(&self) -> Option<u32> {
+        (self.plan.is_some() && self.format < FORMAT_OF_PAGES).then_some(FORMAT_OF_PAGES)
     }
 
     /// Returns the functions of the bundle's program. They are the same for all targets.

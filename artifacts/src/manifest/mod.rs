@@ -17,7 +17,6 @@ use crate::{
     blob::{Blob, BlobRole},
     digest::Digest,
     driver::Driver,
-    error::Error,
     version::Version,
 };
 
@@ -38,7 +37,7 @@ use program::{BundleKind, Golden, ProgramSpec};
 pub const FORMAT: u32 = 7;
 
 /// The first format whose cache is in pages.
-pub const FORMAT_OF_PAGES: u32 = 3;
+pub(crate) const FORMAT_OF_PAGES: u32 = 3;
 
 /// The first format whose weights may be calibrated.
 pub const FORMAT_OF_CALIBRATION: u32 = 4;
@@ -307,16 +306,6 @@ pub struct CalibratedBy {
 }
 
 impl Manifest {
-    /// Renders the manifest. Equal manifests have equal texts.
-    ///
-    /// # Errors
-    /// [`Manifest::validate`] refuses the manifest.
-    pub fn render(&self) -> Result<String, Error> {
-        self.validate()?;
-        // Cannot fail after `validate`, because every number fits TOML's signed 64 bits.
-        toml::to_string(self).map_err(|error| Error::Invalid(error.to_string()))
-    }
-
     /// Returns the bytes of all blobs. A blob with several roles counts once.
     #[must_use]
     pub fn bytes(&self) -> u64 {

@@ -1,8 +1,8 @@
-//! Parsing of manifests in bounded memory.
+//! Parsing of manifests in bounded memory, and rendering of those that can be parsed.
 //!
 //! The toml crate builds a tree that takes up to 540 times the memory of the text: in `a.a.a.a=0`, each dot is a table. Nearly
-//! all of a long manifest is two lists, parameters and packing steps. So this module passes their items to the crate some at a
-//! time, and limits the rest.
+//! all of a long manifest is lists: parameters, packing steps and calibration steps. So this module passes their items to the
+//! crate some at a time, and limits the rest.
 //!
 //! It splits the text at lines that look like the header of an item. In a multi-line string or array, which no manifest has,
 //! such a line would be taken for an item. Validation follows in any case.
@@ -15,12 +15,12 @@ use std::{
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
-    FORMAT, Manifest,
-    entry::{PackStep, Parameter},
+    FORMAT, MANIFEST_LIMIT, Manifest,
+    entry::{CalibrationStep, PackStep, Parameter},
 };
 use crate::error::Error;
 
-/// The most weight of a text that is passed to the toml crate at once: a piece, or everything beside the two lists.
+/// The most weight of a text that is passed to the toml crate at once: a piece, or everything beside the lists.
 ///
 /// The crate takes up to 300 MB for it. Fourteen targets with their entries and dispatches weigh less than 2 MB.
 const WEIGHT_MAX: usize = 3 << 20;
@@ -28,7 +28,7 @@ const WEIGHT_MAX: usize = 3 << 20;
 /// The weight of a byte that may create a table. The crate takes up to 100 bytes for any other byte, which weighs 1.
 const TABLE_WEIGHT: usize = 13;
 
-/// The most items of both lists. A model of 50,000 tensors, packed for three targets, has 350,000.
+/// The most items of all lists. A model of 50,000 tensors, packed for three targets, has 350,000.
 const ITEMS_MAX: usize = 600_000;
 
 /// The most commas, which separate the parts of items. The model of 50,000 tensors has a million.
@@ -43,7 +43,7 @@ struct Probe {
     format: i64,
 }
 
-/// Items of both lists.
+/// Items of the lists.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Items {
@@ -62,7 +62,16 @@ struct PackedItems {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StepItems {
+    #[serde(default)]
+    calibration: CalibrationItems,
+    #[serde(default)]
     steps: Vec<PackStep>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CalibrationItems {
+    steps: Vec<CalibrationStep>,
 }
 
 /// The bytes of items in the manifest, and the line on which they begin.
@@ -116,6 +125,23 @@ impl Piece {
 }
 
 impl Manifest {
+    /// Renders the manifest. Equal manifests have equal texts.
+    ///
+    /// # Errors
+    /// [`Manifest::validate`] refuses the manifest, or [`Manifest::parse`] would refuse the text, because it is too long.
+    pub fn render(&self) -> Result<String, Error> {
+        self.validate()?;
+        // Cannot fail after `validate`, because every number fits TOML's signed 64 bits.
+        let text = toml::to_string(self).map_err(|error| Error::Invalid(error.to_string()))?;
+        let found = text.len() as u64;
+        if found > MANIFEST_LIMIT {
+            return Err(Error::ManifestTooLarge { found, limit: MANIFEST_LIMIT });
+        }
+        let (_, pieces) = split(&text)?;
+        pieces.into_iter().try_for_each(|(range, line)| Piece::of(&text[range], line).map(drop))?;
+        Ok(text)
+    }
+
     /// Reads a manifest's text and validates it.
     ///
     /// # Errors
@@ -143,13 +169,18 @@ fn parse(text: &str) -> Result<Manifest, Error> {
         let Items { parameters, targets } = Piece::of(&text[range], line)?.read()?;
         manifest.parameters.extend(parameters);
         for (name, PackedItems { packing }) in targets {
-            let target = manifest.targets.get_mut(&name).and_then(|target| target.packing.as_mut());
+            let known = manifest.targets.get_mut(&name).and_then(|target| target.packing.as_mut());
             // The first item of a list is not in a piece, so its target exists unless the item was in a string.
-            let Some(target) = target else {
+            let misled = || {
                 let message = "found packing steps after a string that looks like one, expected none".into();
-                return Err(Error::Syntax { line, message });
+                Error::Syntax { line, message }
             };
-            target.steps.extend(packing.steps);
+            let known = known.ok_or_else(misled)?;
+            known.steps.extend(packing.steps);
+            if !packing.calibration.steps.is_empty() {
+                let collected = known.calibration.as_mut().ok_or_else(misled)?;
+                collected.steps.extend(packing.calibration.steps);
+            }
         }
     }
     Ok(manifest)
@@ -168,6 +199,9 @@ fn too_much(line: usize, what: &str, limit: usize) -> Error {
 }
 
 /// Splits a manifest: returns everything except the lists' items after the first of each, and the places of those.
+///
+/// # Errors
+/// There are too many items or commas, or too much beside the items.
 fn split(text: &str) -> Result<(Piece, Vec<Span>), Error> {
     let mut rest = Piece::default();
     let mut pieces: Vec<Span> = Vec::new();
@@ -208,11 +242,14 @@ fn split(text: &str) -> Result<(Piece, Vec<Span>), Error> {
 
 /// Returns whether a header begins an item of one of the lists.
 fn begins_item(header: &str) -> bool {
-    header == "[[parameters]]" || header.starts_with("[[targets.") && header.ends_with(".packing.steps]]")
+    let ends = [".packing.steps]]", ".packing.calibration.steps]]"];
+    header == "[[parameters]]"
+        || header.starts_with("[[targets.") && ends.iter().any(|end| header.ends_with(*end))
 }
 
 /// Returns whether a header belongs to the item before it.
 fn continues_item(header: &str) -> bool {
-    let is_part = |part: &str| header.ends_with(&format!(".packing.steps.{part}]]"));
-    header.starts_with("[[targets.") && (is_part("calls") || is_part("results"))
+    let parts = ["steps.calls", "steps.results", "calibration.steps.moments"];
+    let is_part = |part: &&str| header.ends_with(&format!(".packing.{part}]]"));
+    header.starts_with("[[targets.") && parts.iter().any(is_part)
 }

@@ -1,7 +1,7 @@
 use safetensors::Dtype;
 
 use super::*;
-use crate::entry::PackCall;
+use crate::entry::{Calibration, CalibrationStep, PackCall};
 
 /// Returns a small valid manifest. Its blobs are `b"vmfb"` and `b"{}"`.
 pub(crate) fn manifest() -> Manifest {
@@ -51,7 +51,7 @@ fn syntax_errors_have_a_line() {
     assert!(error.starts_with("manifest.toml line 3: unknown field `kin`, expected one of"), "{error}");
 }
 
-/// Returns a manifest whose parameters and packing steps take several pieces.
+/// Returns a manifest whose parameters, calibration steps and packing steps take several pieces.
 fn long() -> Manifest {
     let source = Digest::of(b"tensor");
     let parameter = |n: usize| Parameter {
@@ -71,6 +71,12 @@ fn long() -> Manifest {
             PackStep { calls: vec![call; n % 5], ..step }
         }
     };
+    let collect = |n: usize| CalibrationStep {
+        entry: "collect_0".into(),
+        sources: vec![parameter(n).name],
+        moments: (0..n % 3).map(|of| Parameter::new(format!("{n}.{of}"), Dtype::F32, &[8, 8])).collect(),
+    };
+    let calibration = Calibration { window: 256, hidden: 8, steps: (0..300).map(collect).collect() };
     let mut all = manifest();
     all.parameters = (0..2000).map(parameter).collect();
     all.replays =
@@ -82,7 +88,7 @@ fn long() -> Manifest {
         weights: None,
         made_from: BTreeMap::new(),
         calibrated_by: None,
-        calibration: None,
+        calibration: Some(calibration),
         steps: (0..2000).map(step).collect(),
     });
     all.targets = [("cpu".into(), cpu.clone()), ("cpu-x86-64-v3".into(), cpu)].into();
@@ -97,6 +103,34 @@ fn long_lists_are_complete_and_in_order() {
     assert_eq!(toml::from_str::<Manifest>(&text).unwrap(), long());
     // A manifest may have come by way of another system.
     assert_eq!(Manifest::parse(&text.replace('\n', "\r\n")).unwrap(), long());
+}
+
+#[test]
+fn calibration_steps_do_not_count_as_the_rest() {
+    let mut all = long();
+    all.targets.remove("cpu-x86-64-v3");
+    let packing = all.targets.get_mut("cpu").unwrap().packing.as_mut().unwrap();
+    packing.steps.truncate(2);
+    let collect = |n: usize| CalibrationStep {
+        entry: "collect_0".into(),
+        sources: vec!["model.layers.0.weight".into()],
+        moments: vec![Parameter::new(n.to_string(), Dtype::F32, &[8, 8])],
+    };
+    // They weigh 4 MB.
+    packing.calibration.as_mut().unwrap().steps = (0..10_000).map(collect).collect();
+    assert_eq!(Manifest::parse(&all.render().unwrap()).unwrap(), all);
+}
+
+#[test]
+fn what_cannot_be_read_is_not_written() {
+    let mut all = manifest();
+    let traffic = Traffic { bytes: 1, position_bytes: 1 };
+    let dispatches = (0..30_000).map(|n| (format!("dispatch.{n}"), traffic));
+    all.targets.get_mut("cpu").unwrap().dispatches = dispatches.collect();
+    let refused = all.render().unwrap_err().to_string();
+    let expected = "found more than 3145728 bytes beside parameters and packing steps";
+    assert!(refused.contains(expected), "{refused}");
+    assert_eq!(Manifest::parse(&toml::to_string(&all).unwrap()).unwrap_err().to_string(), refused);
 }
 
 #[test]

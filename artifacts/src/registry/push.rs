@@ -62,7 +62,9 @@ impl Registry {
             let Some(text) = text else { continue };
             let media_type = if path == MANIFEST { MANIFEST_LAYER_TYPE } else { FILE_LAYER_TYPE };
             let layer = descriptor(path, media_type, &hex(&Sha256::digest(&text)), text.len() as u64);
-            self.push_text(&text, path, &layer, progress).await.map_err(failed)?;
+            let bytes = Bytes::from(text);
+            let open = || Ok(Cursor::new(bytes.clone()));
+            self.push_layer(open, path, &layer, progress).await.map_err(failed)?;
             layers.push(layer);
         }
         // Ordered by digest, as in an archive.
@@ -91,17 +93,6 @@ impl Registry {
         retried(progress, push).await.map_err(failed)?;
         let fetch = || self.client.fetch_manifest_digest(&self.reference, &self.auth);
         retried(progress, fetch).await.map_err(failed)
-    }
-
-    async fn push_text(
-        &self,
-        text: &str,
-        what: &str,
-        layer: &OciDescriptor,
-        progress: &mut dyn FnMut(TransferEvent),
-    ) -> Result<(), OciDistributionError> {
-        let bytes = Bytes::copy_from_slice(text.as_bytes());
-        self.push_layer(|| Ok(Cursor::new(bytes.clone())), what, layer, progress).await
     }
 
     /// Uploads what `open` returns, unless the registry has it, in as many attempts as it takes.

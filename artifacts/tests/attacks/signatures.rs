@@ -1,6 +1,6 @@
 //! Signatures over another manifest or by another key, and malformed signatures and keys.
 
-use std::{fs, os::unix::fs::symlink, path::PathBuf};
+use std::{collections::BTreeMap, fs, io::Write, os::unix::fs::symlink, path::PathBuf};
 
 use mlxcel_artifacts::{Bundle, PublicKey, SecretKey, report};
 
@@ -182,7 +182,8 @@ fn keys_are_not_overwritten_and_need_their_password() {
 fn a_signed_bundle_cannot_be_changed() {
     let signed = Signed::new();
     let bundle = signed.victim.open().unwrap();
-    let packed = bundle.with_packed_weights("cpu", &[], None, |_| Ok::<_, mlxcel_artifacts::Error>(()));
+    let write = |_: &mut dyn Write| Ok::<_, mlxcel_artifacts::Error>(());
+    let packed = bundle.with_packed_weights("cpu", BTreeMap::new(), None, write);
     let refused = packed.unwrap_err().to_string();
     assert!(
         refused.starts_with(&format!("the bundle is signed by the key {}", signed.key.id())),

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use mlxcel_artifacts::{Blob, BundleWriter, Cancel, Destination as _, Digest, INDEX_FILE, SINGLE_FILE};
+use mlxcel_artifacts::{
+    Blob, BundleWriter, Cancel, Destination as _, Digest, FileIdentity, INDEX_FILE, Manifest, SINGLE_FILE,
+};
 use mlxcel_models::{Coding, ModelConfig, SmallFiles, Storage, Weight};
 use safetensors::Dtype;
 
@@ -85,6 +87,10 @@ impl Weights {
             }
         };
         let Some(mut checkpoint) = found else { return Ok(Self::None) };
+        if are_bundled {
+            // Checked before the work, which takes long.
+            checkpoint.files().try_for_each(|(_, path)| Manifest::listed_name(&path).map(drop))?;
+        }
         let (config, warnings) = checkpoint.fit(model.config.clone(), &model.name, cancel)?;
         model.config = config;
         warnings.into_iter().for_each(|text| progress(Event::Warning(text)));
@@ -158,14 +164,23 @@ impl Weights {
             Self::Files { checkpoint, are_bundled: true } => {
                 for (name, path) in checkpoint.files() {
                     progress(Event::Weights { file: name.to_owned() });
+                    let before = identity(&path)?;
                     bundled.add(name, &path, writer, cancel)?;
                     let (digest, _) = Digest::of_file(&path).map_err(Error::io("read", &path))?;
+                    // The copy is of the file that was opened, the digest of the one that is at the path by now.
+                    if !identity(&path)?.is_same_file(&before) {
+                        return Err(mlxcel_artifacts::Error::Changed { path }.into());
+                    }
                     bundled.sources.push(SourceFile { name: name.to_owned(), digest });
                 }
             }
         }
         Ok(bundled)
     }
+}
+
+fn identity(path: &Path) -> Result<FileIdentity, Error> {
+    fs::metadata(path).map(|found| FileIdentity::of(&found)).map_err(Error::io("read", path))
 }
 
 impl BundledWeights {

@@ -170,6 +170,13 @@ mod tests {
     }
 
     #[test]
+    fn a_stack_of_one_expert_is_packed_as_a_whole() {
+        let up = weight("up", &[1, 12, 8]);
+        let experts = [vec![Matrix { weight: &up, stack_index: Some(0), transposed: false }]];
+        assert_eq!(split_plain(Weights::Experts(&experts)), []);
+    }
+
+    #[test]
     fn experts_with_tensors_of_their_own_are_packed_one_after_the_other() {
         let all: Vec<_> = (0..4).map(|index| weight(&index.to_string(), &[8, 8])).collect();
         let experts: Vec<_> =

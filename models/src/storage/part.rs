@@ -16,16 +16,14 @@ pub struct StoragePart {
 
 impl Storage {
     /// Returns how each of `parts` equal parts of a weight is stored, along the first dimension, if the same part of stored
-    /// tensors holds it.
+    /// tensors holds it, and at least one of them is split.
     #[must_use]
     pub fn part(&self, parts: usize) -> Option<StoragePart> {
         let mut splitter = Splitter { storage: self, parts, is_split: vec![None; self.tensors.len()] };
         let coding = match &self.coding {
             Some(coding) => Some(splitter.coding(coding)?),
-            None => {
-                splitter.split(&Expr::Stored(0))?;
-                None
-            }
+            None if splitter.split(&Expr::Stored(0))?.is_split => None,
+            None => return None,
         };
         let is_split: Vec<_> = splitter.is_split.iter().map(|is_split| *is_split == Some(true)).collect();
         let mut storage = Self { coding, ..self.clone() };
@@ -300,5 +298,8 @@ mod tests {
         let weight = crate::Weight { name: "w".into(), shape: vec![12, 8] };
         let part = Storage::plain(&weight, Dtype::F16).part(4).unwrap();
         assert_eq!((shapes(&part.storage), part.is_split), (vec![vec![3, 8]], vec![true]));
+        // A stack of one matrix is its own part, and nothing of it is split.
+        let stack = crate::Weight { name: "w".into(), shape: vec![1, 12, 8] };
+        assert_eq!(Storage::plain(&stack, Dtype::F16).part(1), None);
     }
 }

@@ -46,6 +46,10 @@ struct Cli {
     /// --calibrate. Repeating an interrupted run goes on where it ended
     #[arg(long, value_name = "FILE")]
     calibrate: Option<PathBuf>,
+    /// Folder of the files that keep what --calibrate has collected, until packing is complete [default: a folder of their
+    /// own beside the bundle]
+    #[arg(long, value_name = "FOLDER", requires = "calibrate")]
+    keep_in: Option<PathBuf>,
     #[command(flatten)]
     origin: Origin,
 }
@@ -108,7 +112,8 @@ fn run(cli: &Cli, cancel: &Cancel) -> Result<String> {
         collecting.set_length(total as u64);
         collecting.set_position(done as u64);
     };
-    let calibrate = text.as_deref().map(|text| Calibrate { text, progress: &mut collected });
+    let keep_in = cli.keep_in.clone();
+    let calibrate = text.as_deref().map(|text| Calibrate { text, keep_in, progress: &mut collected });
     let (bar, start) = (bar(Some(0), "packing {bar:30} {bytes} of {total_bytes}"), Instant::now());
     let mut bytes = 0;
     let done = pack(bundle, weights, &options, calibrate, cancel, &mut |done, total| {

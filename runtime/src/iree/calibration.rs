@@ -1,21 +1,24 @@
 //! Collects the moments of the inputs of a model's layers over a text, one part of the model after the other.
 //!
-//! What a part has given is kept beside the bundle, in a folder whose name is the digest of all that determines it. So a run
-//! that was interrupted goes on after the last complete part, and gives the same bits.
+//! What a part has given is kept in files beside the bundle, or where the caller says. Their folder or their names have the
+//! digest of all that determines it. So a run that was interrupted goes on after the last complete part, and gives the same
+//! bits.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     io::{self, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     rc::Rc,
 };
 
 use mlxcel_artifacts::{
-    Bundle, CalibratedBy, Cancel, Digest, Packing,
+    Blob, Bundle, CalibratedBy, Cancel, Digest, Packing,
     entry::{Calibration, CalibrationStep, PACKING_MODULE_NAME, Parameter},
     safetensors_prefix, signless,
 };
 use safetensors::Dtype;
+use tempfile::Builder;
 
 use super::{options::Calibrate, vmfb};
 use crate::{
@@ -25,34 +28,37 @@ use crate::{
     weights::Weights,
 };
 
+/// The name of the file that the process which collects keeps locked.
+const LOCK: &str = "lock";
+
 /// The moments of a text.
 pub(super) struct Moments {
     pub(super) tensors: Weights,
     pub(super) by: CalibratedBy,
-    folder: PathBuf,
+    kept: KeptParts,
 }
 
 impl Moments {
     /// Removes their files.
     pub(super) fn remove(self) -> io::Result<()> {
-        let Self { tensors, by: _, folder } = self;
+        let Self { tensors, by: _, kept } = self;
         drop(tensors);
-        fs::remove_dir_all(folder)
+        kept.remove()
     }
 }
 
-/// Runs the model on a text and returns the moments of its layers' inputs.
+/// Runs the model on a text and returns the moments of its layers' inputs. The weights are those of the files.
 pub(super) fn collect(
     bundle: &Bundle,
     (target, packing): (&str, &Packing),
     device: &Device,
-    weights: &Weights,
+    (weights, files): (&Weights, &[Blob]),
     calibrate: Calibrate<'_>,
     cancel: &Cancel,
 ) -> Result<Moments, Error> {
     let not_compiled = || CalibrationError::NotCompiled { target: target.to_owned() };
     let calibration = packing.calibration.as_ref().ok_or_else(not_compiled)?;
-    let Calibrate { text, progress } = calibrate;
+    let Calibrate { text, keep_in, progress } = calibrate;
     let tokens = Tokenizer::from_bundle(bundle)?.encode(text, true)?;
     let (count, window) = (tokens.len() / calibration.window, calibration.window);
     if count == 0 {
@@ -60,23 +66,32 @@ pub(super) fn collect(
     }
     // A valid vocabulary has ids that fit.
     let ids: Vec<i32> = tokens[..count * window].iter().map(|&id| id.cast_signed()).collect();
-    let kept = KeptParts::new(bundle, packing, weights, bytes(&ids))?;
-    let done = kept.complete(calibration.steps.len());
-    let states = if done == 0 { bytes(&ids).to_vec() } else { kept.states(done - 1)? };
+    let kept = KeptParts::open(bundle, packing, files, bytes(&ids), keep_in)?;
+    let steps = &calibration.steps;
+    let done = kept.complete(steps.len(), count.saturating_mul(state_bytes(calibration)))?;
+    let mut states = match done {
+        0 => bytes(&ids).to_vec(),
+        _ if done == steps.len() => Vec::new(),
+        _ => kept.states(done - 1)?,
+    };
     let program = vmfb::read(bundle, &packing.vmfb, target)?;
     let module = Module::load(device, program, Rc::new(Weights::empty()), "", &[])
         .map_err(Error::iree(|| "load the packing module".into()))?;
     let parameters = &bundle.manifest().parameters;
     let mut run = Run { module, calibration, parameters, weights, count, cancel, progress };
-    let mut states = states;
-    for index in done..calibration.steps.len() {
+    for (index, step) in steps.iter().enumerate().skip(done) {
         let (next, moments) = run.step(index, &states)?;
-        kept.keep(index, &next, &calibration.steps[index].moments, &moments)?;
+        kept.keep(index, &next, &step.moments, &moments)?;
         states = next;
     }
-    let (tensors, digest) = kept.moments(&calibration.steps)?;
+    let (tensors, digest) = kept.moments(steps)?;
     let by = CalibratedBy { text: Digest::of(text.as_bytes()), tokens: count * window, moments: digest };
-    Ok(Moments { tensors, by, folder: kept.folder })
+    Ok(Moments { tensors, by, kept })
+}
+
+/// Returns the bytes of the hidden states of a window.
+fn state_bytes(calibration: &Calibration) -> usize {
+    calibration.window.saturating_mul(calibration.hidden).saturating_mul(size_of::<f32>())
 }
 
 /// A run of the model on the windows of a text.
@@ -94,7 +109,7 @@ struct Run<'r> {
 impl Run<'_> {
     /// Runs a part on the states of all windows. Returns the states for the next part, and the part's moments.
     fn step(&mut self, index: usize, states: &[u8]) -> Result<(Vec<u8>, Vec<Tensor>), Error> {
-        let Calibration { window, hidden, steps } = self.calibration;
+        let steps = &self.calibration.steps;
         let CalibrationStep { entry, sources, moments } = &steps[index];
         let is_last = index + 1 == steps.len();
         let mut call = self.call(index)?;
@@ -105,7 +120,7 @@ impl Run<'_> {
             zeros.map_err(Error::iree(|| format!("allocate {}", moments.name)))
         };
         let mut sums = moments.iter().map(zeros).collect::<Result<Vec<_>, _>>()?;
-        let size = window * hidden * size_of::<f32>();
+        let size = state_bytes(self.calibration);
         let mut next = vec![0; if is_last { 0 } else { self.count * size }];
         for (number, state) in states.chunks(states.len() / self.count).enumerate() {
             if self.cancel.is_cancelled() {
@@ -155,42 +170,76 @@ impl Run<'_> {
     }
 }
 
-/// What complete parts have given, in files.
+/// What complete parts have given, in files. Locked against other processes while it lives.
 struct KeptParts {
     folder: PathBuf,
+    /// The start of the files' names. Empty in a folder of their own.
+    prefix: String,
+    _lock: File,
 }
 
 impl KeptParts {
-    /// Finds or makes the folder for tokens, the code and the weights.
+    /// Opens the files for tokens, the code and the weights, which are these files. By default they are beside the bundle.
     ///
     /// Not for a text: a bundle with another tokenizer makes other tokens of it.
-    fn new(bundle: &Bundle, packing: &Packing, weights: &Weights, tokens: &[u8]) -> Result<Self, Error> {
+    fn open(
+        bundle: &Bundle,
+        packing: &Packing,
+        files: &[Blob],
+        tokens: &[u8],
+        keep_in: Option<PathBuf>,
+    ) -> Result<Self, Error> {
         let mut key = format!("{}\n{}\n", packing.vmfb.digest, Digest::of(tokens));
-        for path in weights.paths() {
-            let (digest, _) = Digest::of_file(path).map_err(keep_in(path))?;
+        for Blob { digest, .. } in files {
             key.push_str(&format!("{digest}\n"));
         }
-        let path = bundle.path().canonicalize().map_err(keep_in(bundle.path()))?;
+        let key = &Digest::of(key.as_bytes()).hex()[..16];
+        if let Some(folder) = keep_in {
+            return Self::in_folder(folder, format!("calibration-{key}."));
+        }
+        let path = bundle.path().canonicalize().map_err(Error::read(bundle.path()))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = format!("{name}.calibration-{}", &Digest::of(key.as_bytes()).hex()[..16]);
-        let folder = path.with_file_name(name);
-        fs::create_dir_all(&folder).map_err(keep_in(&folder))?;
-        Ok(Self { folder })
+        let own = path.with_file_name(format!("{name}.calibration-{key}"));
+        Self::in_folder(own, String::new())
     }
 
-    /// Returns how many parts, of this many, are complete and can be followed by the next one.
-    fn complete(&self, parts: usize) -> usize {
+    /// Opens and locks the files in a folder whose names begin with `prefix`. Creates the folder if it does not exist.
+    fn in_folder(folder: PathBuf, prefix: String) -> Result<Self, Error> {
+        let path = folder.join(format!("{prefix}{LOCK}"));
+        loop {
+            let opened = fs::create_dir_all(&folder)
+                .and_then(|()| File::options().create(true).append(true).open(&path));
+            let lock = opened.map_err(cannot_keep(&folder))?;
+            // On a file system without locks, two processes write the same bytes.
+            if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
+                return Err(Error::CalibrationInUse(folder));
+            }
+            // The process that had the lock may have removed the files, and this one with them, before it let go.
+            if lock.metadata().is_ok_and(|found| found.nlink() > 0) {
+                return Ok(Self { folder, prefix, _lock: lock });
+            }
+        }
+    }
+
+    /// Returns how many parts, of this many, are complete and can be followed by the next one, which takes so many bytes.
+    ///
+    /// If none can, removes what there is.
+    fn complete(&self, parts: usize, state_bytes: usize) -> Result<usize, Error> {
         let has_moments = |part: &usize| self.moments_path(*part).is_file();
         let done = (0..parts).take_while(has_moments).count();
-        let can_follow = done == parts || done == 0 || self.states_path(done - 1).is_file();
-        if can_follow { done } else { 0 }
+        let has_states = |part: usize| {
+            fs::metadata(self.states_path(part)).is_ok_and(|found| found.len() == state_bytes as u64)
+        };
+        if done == parts || done > 0 && has_states(done - 1) {
+            return Ok(done);
+        }
+        self.remove_files().map_err(cannot_keep(&self.folder))?;
+        Ok(0)
     }
 
-    /// Returns the states that a part returned.
+    /// Returns the states that a complete part returned.
     fn states(&self, part: usize) -> Result<Vec<u8>, Error> {
-        // The last part returns none.
-        let path = self.states_path(part);
-        if path.is_file() { fs::read(&path).map_err(keep_in(&self.folder)) } else { Ok(Vec::new()) }
+        fs::read(self.states_path(part)).map_err(cannot_keep(&self.folder))
     }
 
     /// Keeps what a part has given. A part is complete once its moments are there.
@@ -224,7 +273,7 @@ impl KeptParts {
         let paths: Vec<_> = with_moments.map(|(part, _)| self.moments_path(part)).collect();
         let mut digests = String::new();
         for path in &paths {
-            let (digest, _) = Digest::of_file(path).map_err(keep_in(&self.folder))?;
+            let (digest, _) = Digest::of_file(path).map_err(cannot_keep(&self.folder))?;
             digests.push_str(&format!("{digest}\n"));
         }
         let tensors = Weights::from_files(&paths)?;
@@ -235,22 +284,133 @@ impl KeptParts {
 
     /// Writes a file that is there as a whole or not at all, also after the machine lost its power.
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
-        let partial = path.with_extension("partial");
-        let write = |mut file: File| file.write_all(bytes).and_then(|()| file.sync_all());
-        let written = File::create(&partial).and_then(write).and_then(|()| fs::rename(&partial, path));
-        written.map_err(keep_in(&self.folder))
+        let write = || -> io::Result<()> {
+            let mut name = Builder::new();
+            name.prefix(&self.prefix).suffix(".partial");
+            let mut partial = name.tempfile_in(&self.folder)?;
+            partial.write_all(bytes)?;
+            partial.as_file().sync_all()?;
+            partial.persist(path)?;
+            Ok(())
+        };
+        write().map_err(cannot_keep(&self.folder))
+    }
+
+    /// Removes the files, and then their own folder.
+    fn remove(self) -> io::Result<()> {
+        self.remove_files()?;
+        // Last, because another process begins anew once it has the lock.
+        fs::remove_file(self.path(LOCK))?;
+        if self.prefix.is_empty() { fs::remove_dir(&self.folder) } else { Ok(()) }
+    }
+
+    /// Removes all files but the lock.
+    fn remove_files(&self) -> io::Result<()> {
+        let lock = self.path(LOCK);
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let is_ours = entry.file_name().to_string_lossy().starts_with(&self.prefix);
+            if is_ours && entry.path() != lock {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
     }
 
     fn states_path(&self, part: usize) -> PathBuf {
-        self.folder.join(format!("states-{part}"))
+        self.path(&format!("states-{part}"))
     }
 
     fn moments_path(&self, part: usize) -> PathBuf {
-        self.folder.join(format!("moments-{part}.safetensors"))
+        self.path(&format!("moments-{part}.safetensors"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{}{name}", self.prefix))
     }
 }
 
 /// Makes an error of an I/O error in a folder, for `map_err`.
-fn keep_in(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
+fn cannot_keep(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
     |source| CalibrationError::Keep { path: path.to_path_buf(), source }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATE_BYTES: usize = 8;
+
+    /// Keeps two of three parts in a folder.
+    fn kept(folder: &Path, prefix: &str) -> KeptParts {
+        let kept = KeptParts::in_folder(folder.to_owned(), prefix.to_owned()).unwrap();
+        for part in 0..2 {
+            kept.keep(part, &[1; STATE_BYTES], &[], &[]).unwrap();
+        }
+        kept
+    }
+
+    fn count(folder: &Path) -> usize {
+        fs::read_dir(folder).unwrap().count()
+    }
+
+    #[test]
+    fn a_run_goes_on_after_its_last_part() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = kept(folder.path(), "");
+        assert_eq!(kept.complete(3, STATE_BYTES).unwrap(), 2);
+        assert_eq!(kept.states(1).unwrap(), [1; STATE_BYTES]);
+        assert_eq!(kept.complete(2, STATE_BYTES).unwrap(), 2);
+        // The lock, states of the last part and moments of both.
+        assert_eq!(count(folder.path()), 4);
+    }
+
+    #[test]
+    fn states_of_another_length_are_collected_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let other: [&[u8]; 2] = [&[], &[1; STATE_BYTES - 1]];
+        for bytes in other {
+            let kept = kept(folder.path(), "");
+            fs::write(kept.states_path(1), bytes).unwrap();
+            assert_eq!(kept.complete(3, STATE_BYTES).unwrap(), 0);
+            assert_eq!(count(folder.path()), 1);
+        }
+    }
+
+    #[test]
+    fn one_process_collects_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("b.calibration-0");
+        let open = || KeptParts::in_folder(own.clone(), String::new());
+        let first = kept(&own, "");
+        assert_eq!(
+            open().err().unwrap().to_string(),
+            format!(
+                "another process calibrates this bundle in {}, expected none\n\
+                 hint: wait for it, then repeat the command",
+                own.display()
+            )
+        );
+        drop(first);
+        let second = open().unwrap();
+        assert_eq!(second.complete(3, STATE_BYTES).unwrap(), 2);
+        second.remove().unwrap();
+        assert_eq!(count(folder.path()), 0);
+        assert_eq!(open().unwrap().complete(3, STATE_BYTES).unwrap(), 0);
+    }
+
+    #[test]
+    fn files_of_others_in_the_same_folder_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        fs::write(at.join("download.part"), "half").unwrap();
+        let [one, other] = ["calibration-1.", "calibration-2."].map(|prefix| kept(at, prefix));
+        assert_eq!(count(at), 9);
+        // Garbage collection of the store removes files without an extension at once.
+        let mut paths = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path());
+        assert!(paths.all(|path| path.extension().is_some()));
+        one.remove().unwrap();
+        assert_eq!(count(at), 5);
+        assert_eq!(other.complete(3, STATE_BYTES).unwrap(), 2);
+    }
 }

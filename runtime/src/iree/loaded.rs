@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use mlxcel_artifacts::{
-    Bundle, Driver, FORMAT_OF_PAGES, Serving, TargetArtifact,
+    Bundle, Driver, Serving, TargetArtifact,
     entry::{Entry, PAGE, PARAMETER_SCOPE, Role},
 };
 
@@ -97,8 +97,8 @@ impl LoadedModule {
     ) -> Result<Self, Error> {
         let manifest = bundle.manifest();
         let plan = manifest.model_spec()?;
-        if manifest.format < FORMAT_OF_PAGES {
-            return Err(Error::OldFormat { found: manifest.format, expected: FORMAT_OF_PAGES });
+        if let Some(expected) = manifest.newer_format_needed() {
+            return Err(Error::OldFormat { found: manifest.format, expected });
         }
         let context = options.context.unwrap_or(plan.context);
         if context == 0 || context > plan.context {

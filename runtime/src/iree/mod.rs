@@ -95,7 +95,7 @@ pub fn load_encoder(
 ///
 /// Returns the target's name and the bundle with its packed weights. `progress` gets the bytes written and their total.
 /// If `cancel` is set, packing ends and leaves the bundle as it was. What calibration has collected stays beside the bundle
-/// then, and the next call with the same text goes on.
+/// then, or in [`Calibrate::keep_in`], and the next call with the same text goes on.
 ///
 /// # Errors
 /// [`load`] would fail, the target reads the weights as they are, the text is too short or the target does not calibrate, or

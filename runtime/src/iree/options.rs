@@ -1,6 +1,6 @@
 //! Options of loading a bundle.
 
-use std::fmt;
+use std::{fmt, path::PathBuf};
 
 #[cfg(feature = "iree")]
 use super::select::DeviceChoice;
@@ -10,6 +10,9 @@ use crate::{cache_size::CacheSize, device::DeviceSpec, trace::Trace};
 pub struct Calibrate<'c> {
     /// The text.
     pub text: &'c str,
+    /// The folder of the files that keep what was collected, until packing is complete. By default they have a folder of their
+    /// own beside the bundle.
+    pub keep_in: Option<PathBuf>,
     /// Gets the calls done and their total.
     pub progress: &'c mut dyn FnMut(usize, usize),
 }

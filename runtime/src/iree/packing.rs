@@ -88,28 +88,28 @@ pub(super) fn pack(
     let Some(packing) = opened.target.packing.clone() else {
         return Err(mlxcel_artifacts::Error::NothingToPack { target: name }.into());
     };
-    let (weights, made_from) = match given {
-        None => (Weights::from_bundle(&bundle)?, Vec::new()),
-        Some(given) => {
-            let files = given.paths().to_vec();
-            (given, files)
-        }
-    };
+    let is_given = given.is_some();
+    let weights = given.map_or_else(|| Weights::from_bundle(&bundle), Ok)?;
     let Manifest { parameters, weights: own, .. } = bundle.manifest();
+    // Checked before the work, which takes long.
+    let listed = weights.paths().iter().filter(|_| is_given && own.is_empty());
+    let names: Vec<String> = listed.map(|path| Manifest::listed_name(path)).collect::<Result<_, _>>()?;
     weights.check(parameters)?;
     let weights = weights.with_aliases(parameters);
-    if !made_from.is_empty() && !own.is_empty() && !weights.match_digests(parameters) {
+    if is_given && !own.is_empty() && !weights.match_digests(parameters) {
         return Err(Error::OtherWeights(bundle.path().to_path_buf()));
     }
-    let made_from = if own.is_empty() { made_from } else { Vec::new() };
+    let files = if names.is_empty() && calibrate.is_none() { Vec::new() } else { weights.blobs()? };
+    let made_from = names.into_iter().zip(files.iter().copied()).collect();
     let device = opened.device;
     let source = bundle.clone();
+    let from = (&weights, files.as_slice());
     let collect =
-        |calibrate| calibration::collect(&source, (&name, &packing), &device, &weights, calibrate, cancel);
+        |calibrate| calibration::collect(&source, (&name, &packing), &device, from, calibrate, cancel);
     let moments = calibrate.map(collect).transpose()?;
     let calibrated_by = moments.as_ref().map(|moments| moments.by);
     let from = (&weights, moments.as_ref().map(|moments| &moments.tensors));
-    let packed = bundle.with_packed_weights(&name, &made_from, calibrated_by, |to| {
+    let packed = bundle.with_packed_weights(&name, made_from, calibrated_by, |to| {
         write(&source, (&name, &packing), &device, from, &mut cancel.watch(to), progress)
     })?;
     // It has served. If it cannot be removed, it is in nobody's way.

@@ -37,12 +37,12 @@ pub(super) fn set_pages(size: CacheSize, limits: &mut ModelLimits, free: Option<
     let (sequences, rows, context) = (limits.sequences(), limits.rows(), limits.context);
     let pages = |pool: &PoolLimits, most: usize| match pool.window {
         None => most,
-        Some(_) => most.min(pool.needed(context, rows).saturating_mul(2 * sequences)),
+        Some(_) => most.min(pool.needed(context, rows).saturating_mul(sequences).saturating_mul(2)),
     };
     // Page 0 is nobody's.
     let bytes = |most: usize| -> u64 {
-        let of_pool = |pool: &PoolLimits| (pages(pool, most) as u64 + 1) * pool.page_bytes as u64;
-        limits.pools.iter().map(of_pool).sum()
+        let of_pool = |pool: &PoolLimits| pool.bytes(pages(pool, most).saturating_add(1));
+        limits.pools.iter().map(of_pool).fold(0, u64::saturating_add)
     };
     let fits = |most: usize| allowed.is_none_or(|allowed| bytes(most) <= allowed);
     // Slots of pages are numbers of 32 bits.
@@ -124,5 +124,16 @@ mod tests {
              hint: give a larger --cache-size, or free memory"
         );
         assert!(refused(CacheSize::default(), Some(1000)).starts_with("a cache of 800 B, expected"));
+    }
+
+    #[test]
+    fn pages_of_any_size_are_counted() {
+        let mut huge = limits(1000, &[None, Some(usize::MAX)]);
+        huge.pools.iter_mut().for_each(|pool| pool.page_bytes = usize::MAX / 2);
+        let refused = set_pages(CacheSize::Bytes(1 << 40), &mut huge, None).unwrap_err();
+        assert!(matches!(refused, Error::CacheTooSmall { expected: ByteSize(u64::MAX), .. }), "{refused}");
+        // Without a limit, reserving fails later.
+        set_pages(CacheSize::Sequences(usize::MAX), &mut huge, None).unwrap();
+        assert_eq!(huge.cache_bytes(), u64::MAX);
     }
 }

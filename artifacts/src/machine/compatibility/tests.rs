@@ -7,7 +7,7 @@ use crate::{
     blob::Blob,
     digest::Digest,
     driver::Driver,
-    manifest::{sample, tests::manifest},
+    manifest::{FORMAT_OF_PAGES, sample, tests::manifest},
 };
 
 fn target(driver: Driver, arch: &str, features: &[&str]) -> TargetArtifact {

@@ -1,8 +1,12 @@
 //! What checks of all parts of a manifest use.
 
-use std::{collections::HashSet, fmt::Display};
+use std::{collections::HashSet, fmt::Display, io, path::Path};
 
-use crate::{error::Error, manifest::entry::Parameter, tensor::type_text};
+use crate::{
+    error::Error,
+    manifest::{Manifest, entry::Parameter},
+    tensor::type_text,
+};
 
 /// The most bytes of a name.
 pub(super) const LONGEST_NAME: usize = 255;
@@ -27,6 +31,25 @@ pub(super) fn file_name(what: &str, name: &str) -> Check {
     text(format_args!("name of a {what}"), name)?;
     let plain = !name.contains(['/', '\\', ':']) && name != "." && name != "..";
     ensure(plain, || format!("name of a {what} is `{name}`, expected a plain file name"))
+}
+
+impl Manifest {
+    /// Returns the name by which a manifest lists the file at `path`.
+    ///
+    /// # Errors
+    /// No valid manifest lists a file of this name.
+    pub fn listed_name(path: &Path) -> Result<String, Error> {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        file_name("file", &name).map_err(|_| {
+            let shown = name.escape_debug();
+            let problem = format!(
+                "found the file name `{shown}`, expected one without `/`, `\\`, `:` and control characters\n\
+                 hint: rename the file, or link to it under another name"
+            );
+            Error::read(path)(io::Error::other(problem))
+        })?;
+        Ok(name)
+    }
 }
 
 pub(super) fn ensure(right: bool, problem: impl FnOnce() -> String) -> Check {

@@ -8,7 +8,7 @@ use super::checks::{Check, check_tensors, ensure, file_name, text};
 use crate::{
     error::Error,
     manifest::{
-        FORMAT_OF_CALIBRATION, FORMAT_OF_PARTS, Packing,
+        CalibratedBy, FORMAT_OF_CALIBRATION, FORMAT_OF_PARTS, Packing,
         entry::{Calibration, CalibrationStep, PackCall, PackStep, Parameter},
     },
     tensor::type_text,
@@ -29,13 +29,16 @@ pub(super) fn check_packing(format: u32, target: &str, packing: &Packing, parame
     })?;
     made_from.keys().try_for_each(|name| file_name("file", name))?;
     ensure(weights.is_some() || made_from.is_empty(), || {
-        format!("target {target} lists sources of packed weights, but has no packed weights")
+        let found = made_from.len();
+        format!("target {target} lists {found} sources of packed weights, expected none without these")
     })?;
     ensure(vmfb.size > 0, || format!("packing vmfb of target {target} has 0 bytes, expected more"))?;
     let known: HashMap<&str, &Parameter> = parameters.iter().map(|p| (p.name.as_str(), p)).collect();
-    ensure(weights.is_some() || calibrated_by.is_none(), || {
-        format!("target {target} names the text of packed weights, but has no packed weights")
-    })?;
+    if let (None, Some(CalibratedBy { text, .. })) = (weights, calibrated_by) {
+        return Err(Error::Invalid(format!(
+            "target {target} names the text of packed weights, {text}, expected none without these"
+        )));
+    }
     let moments = calibration.as_ref().map(|calibration| check_calibration(target, calibration, &known));
     let moments = moments.transpose()?.unwrap_or_default();
     for PackStep { entry, sources, calibrated_entry, moments: wanted, calls, results } in steps {
@@ -72,13 +75,12 @@ pub(super) fn check_packing(format: u32, target: &str, packing: &Packing, parame
             (Some(entry), _, [_, ..]) => text(format_args!("packing entry of target {target}"), entry)?,
             (None, _, [_, ..]) if !calls.is_empty() => {}
             (None, [source], [result]) => {
-                let found = known.get(source.as_str()).map(|p| (p.dtype, &p.shape));
-                ensure(found == Some((result.dtype, &result.shape)), || {
-                    format!("packing of target {target} keeps `{source}` in another type than it has")
-                })?;
+                known.get(source.as_str()).map_or(Ok(()), |stored| check_copy(target, stored, result))?;
             }
             (_, _, []) => {
-                return Err(Error::Invalid(format!("packing of target {target} has a step without results")));
+                return Err(Error::Invalid(format!(
+                    "packing of target {target} has a step with 0 results, expected at least one"
+                )));
             }
             (None, ..) => {
                 let problem = "a step that makes two tensors without a function, expected one";
@@ -88,6 +90,15 @@ pub(super) fn check_packing(format: u32, target: &str, packing: &Packing, parame
     }
     let results: Vec<_> = steps.iter().flat_map(|step| &step.results).cloned().collect();
     check_tensors(&results)
+}
+
+/// Checks that a tensor of the checkpoint keeps its type where it is copied.
+fn check_copy(target: &str, stored: &Parameter, result: &Parameter) -> Check {
+    ensure((stored.dtype, &stored.shape) == (result.dtype, &result.shape), || {
+        let [found, expected] = [result, stored].map(|of| type_text(of.dtype, &of.shape));
+        let name = stored.name.escape_default();
+        format!("packing of target {target} keeps `{name}` as {found}, expected {expected}")
+    })
 }
 
 /// Checks that a function can be called with parts of the checkpoint's tensors.

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use super::*;
 use crate::{Blob, manifest::tests::manifest};
 
@@ -60,6 +62,21 @@ fn paths_are_not_names() {
         refused(|m| m.weights.insert("config.json".into(), m.files["config.json"])),
         "file `config.json` is listed in files and in weights"
     );
+}
+
+#[test]
+fn files_that_no_manifest_lists_are_refused_by_their_names() {
+    let refused = |path: &str| crate::error::report(&Manifest::listed_name(Path::new(path)).unwrap_err());
+    assert_eq!(Manifest::listed_name(Path::new("a:b/model.gguf")).unwrap(), "model.gguf");
+    assert_eq!(
+        refused("models/qwen2.5:7b.gguf"),
+        "error: cannot read models/qwen2.5:7b.gguf: found the file name `qwen2.5:7b.gguf`, expected one without \
+         `/`, `\\`, `:` and control characters\n\
+         hint: rename the file, or link to it under another name"
+    );
+    for path in ["a\\b", "a\nb", "..", "/", ""] {
+        assert!(refused(path).contains(": found the file name `"), "{}", refused(path));
+    }
 }
 
 #[test]

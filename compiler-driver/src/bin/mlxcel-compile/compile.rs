@@ -1,6 +1,6 @@
 //! The build command: makes a bundle in a folder or under a name in the store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mlxcel_artifacts::{Name, ScratchFolder, Store};
 use mlxcel_compiler_driver::{
@@ -11,7 +11,7 @@ use mlxcel_compiler_driver::{
 use crate::{
     options::{Compile, Emit},
     outcome::Outcome,
-    pack::pack,
+    pack::{CalibrateBy, pack},
     progress::ProgressView,
 };
 
@@ -77,15 +77,16 @@ pub(crate) fn compile(
             format!("run `mlxcel-bundle copy {name} --out FOLDER`, then `mlxcel-pack FOLDER`")
         }
     };
-    let calibrate = options.calibrate.as_deref();
-    let hint = match calibrate {
-        Some(text) => format!("{hint} with `--calibrate {}`", text.display()),
+    let keep_in = named.as_ref().and_then(NamedBundle::unfinished_files);
+    let calibrate = options.calibrate.as_deref().map(|text| CalibrateBy { text, keep_in });
+    let hint = match &calibrate {
+        Some(by) => format!("{hint} with `{by}`"),
         None => hint,
     };
     let store = request.store.as_ref();
     let packing = match options.no_pack {
         true => Ok(()),
-        false => pack(&bundle, store, calibrate, &hint, cancel, &mut progress),
+        false => pack(&bundle, store, calibrate.as_ref(), &hint, cancel, &mut progress),
     };
     let location = match named {
         Some(named) => named.save(&mut progress)?,
@@ -129,6 +130,12 @@ impl NamedBundle {
     /// Returns the scratch folder of the bundle.
     fn folder(&self) -> PathBuf {
         self.scratch.path().join("bundle")
+    }
+
+    /// Returns the store's folder of unfinished files. Unlike the scratch folder in it, files with an extension stay there for
+    /// a week, as garbage collection keeps downloads.
+    fn unfinished_files(&self) -> Option<&Path> {
+        self.scratch.path().parent()
     }
 
     /// Saves the bundle in the store and returns its name.

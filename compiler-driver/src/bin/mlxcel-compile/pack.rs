@@ -2,8 +2,8 @@
 
 use std::{
     env,
-    ffi::OsStr,
-    io,
+    ffi::OsString,
+    fmt, io,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     thread,
@@ -24,14 +24,28 @@ pub(crate) struct PackFailure {
     pub(crate) hint: String,
 }
 
+/// The text by which weights are rounded.
+pub(crate) struct CalibrateBy<'c> {
+    pub(crate) text: &'c Path,
+    /// The folder of the files that keep what was collected, until packing is complete. By default they are beside the bundle.
+    pub(crate) keep_in: Option<&'c Path>,
+}
+
+impl fmt::Display for CalibrateBy<'_> {
+    /// Writes the options of mlxcel-pack.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--calibrate {}", self.text.display())?;
+        self.keep_in.map_or(Ok(()), |folder| write!(f, " --keep-in {}", folder.display()))
+    }
+}
+
 /// Packs the weights of `bundle` if its best target on this machine packs any.
 ///
-/// If mlxcel-pack is not installed, leaves the bundle as it is and warns. `calibrate` is the text by which weights are rounded;
-/// `hint` tells how to pack it later.
+/// If mlxcel-pack is not installed, leaves the bundle as it is and warns. `hint` tells how to pack it later.
 pub(crate) fn pack(
     bundle: &Bundle,
     store: Option<&Store>,
-    calibrate: Option<&Path>,
+    calibrate: Option<&CalibrateBy<'_>>,
     hint: &str,
     cancel: &Cancel,
     progress: &mut dyn FnMut(Event),
@@ -46,12 +60,7 @@ pub(crate) fn pack(
     let program = sibling.filter(|program| program.is_file()).unwrap_or_else(|| PROGRAM.into());
     progress(Event::Weights { file: "packed weights".into() });
     let started = Command::new(&program)
-        .args(["--device", "local-task"])
-        .arg(bundle.path())
-        // The store records what was compiled here. So mlxcel-pack accepts the unsigned bundle even if
-        // MLXCEL_REQUIRE_SIGNATURE is set, and still refuses a bundle that replaced it meanwhile.
-        .args(store.into_iter().flat_map(|store| [OsStr::new("--store"), store.path().as_os_str()]))
-        .args(calibrate.into_iter().flat_map(|text| [OsStr::new("--calibrate"), text.as_os_str()]))
+        .args(arguments(bundle.path(), store.map(Store::path), calibrate))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn();
@@ -78,6 +87,26 @@ pub(crate) fn pack(
     Err(PackFailure { reason, interrupted, hint })
 }
 
+/// Returns the arguments of mlxcel-pack. Paths are absolute, because one that begins with a hyphen would be an option.
+fn arguments(bundle: &Path, store: Option<&Path>, calibrate: Option<&CalibrateBy<'_>>) -> Vec<OsString> {
+    let absolute = |path: &Path| {
+        // Fails only if there is no current folder, where no relative path leads anywhere.
+        std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).into_os_string()
+    };
+    let options = [
+        // The store records what was compiled here. So mlxcel-pack accepts the unsigned bundle even if
+        // MLXCEL_REQUIRE_SIGNATURE is set, and still refuses a bundle that replaced it meanwhile.
+        ("--store", store),
+        ("--calibrate", calibrate.map(|by| by.text)),
+        ("--keep-in", calibrate.and_then(|by| by.keep_in)),
+    ];
+    let mut arguments: Vec<OsString> = vec!["--device".into(), "local-task".into(), absolute(bundle)];
+    for (option, path) in options {
+        arguments.extend(path.into_iter().flat_map(|path| [option.into(), absolute(path)]));
+    }
+    arguments
+}
+
 /// Waits for the child. On cancellation, sends it SIGTERM, so that it removes its files and ends.
 fn wait(child: &mut Child, cancel: &Cancel) -> io::Result<ExitStatus> {
     let mut terminated = false;
@@ -91,5 +120,31 @@ fn wait(child: &mut Child, cancel: &Cancel) -> io::Result<ExitStatus> {
             _ = kill_process(Pid::from_child(child), Signal::TERM);
         }
         thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_path_is_taken_for_an_option() {
+        let here = env::current_dir().unwrap();
+        let at = |name: &str| here.join(name).into_os_string();
+        let by = CalibrateBy { text: Path::new("-t"), keep_in: Some(Path::new("/k")) };
+        let expected: [OsString; 9] = [
+            "--device".into(),
+            "local-task".into(),
+            at("-b"),
+            "--store".into(),
+            at("-s"),
+            "--calibrate".into(),
+            at("-t"),
+            "--keep-in".into(),
+            "/k".into(),
+        ];
+        assert_eq!(arguments(Path::new("-b"), Some(Path::new("-s")), Some(&by)), expected);
+        assert_eq!(arguments(Path::new("-b"), None, None), expected[..3]);
+        assert_eq!(by.to_string(), "--calibrate -t --keep-in /k");
     }
 }

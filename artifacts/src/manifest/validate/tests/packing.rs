@@ -47,7 +47,7 @@ fn steps() {
     );
     assert_eq!(
         with(vec![step(Some("panels_0"), &[name], vec![])]),
-        "packing of target cpu has a step without results"
+        "packing of target cpu has a step with 0 results, expected at least one"
     );
     assert_eq!(
         with(vec![step(None, &[name], vec![made.clone(), norm.clone()])]),
@@ -56,7 +56,7 @@ fn steps() {
     let wider = Parameter { shape: vec![9], ..made.clone() };
     assert_eq!(
         with(vec![step(None, &[name], vec![wider])]),
-        "packing of target cpu keeps `model.norm.weight` in another type than it has"
+        "packing of target cpu keeps `model.norm.weight` as bf16[9], expected bf16[8]"
     );
     assert_eq!(
         with(vec![step(None, &[name], vec![made.clone()]), step(Some("x"), &[name], vec![made.clone()])]),
@@ -129,7 +129,10 @@ fn parts() {
     });
     assert!(before.starts_with("packing of target cpu in format 4 has a step in parts"), "{before}");
     let none = PackStep { results: vec![], ..step };
-    assert_eq!(refused_packing(vec![none], |_| ()), "packing of target cpu has a step without results");
+    assert_eq!(
+        refused_packing(vec![none], |_| ()),
+        "packing of target cpu has a step with 0 results, expected at least one"
+    );
 }
 
 #[test]
@@ -176,7 +179,14 @@ fn calibration() {
     let by = CalibratedBy { text: Digest::of(b"text"), tokens: 256, moments: Digest::of(b"moments") };
     assert_eq!(
         with(&|packing| packing.calibrated_by = Some(by)),
-        "target cpu names the text of packed weights, but has no packed weights"
+        format!(
+            "target cpu names the text of packed weights, {}, expected none without these",
+            Digest::of(b"text")
+        )
+    );
+    assert_eq!(
+        with(&|packing| _ = packing.made_from.insert("model.safetensors".into(), Blob::of(b"weights"))),
+        "target cpu lists 1 sources of packed weights, expected none without these"
     );
     let of =
         |change: &dyn Fn(&mut Calibration)| with(&|packing| packing.calibration.iter_mut().for_each(change));
