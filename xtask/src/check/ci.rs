@@ -46,9 +46,10 @@ const STAGES: &[Stage] =
         }),
     ];
 
-/// Returns how many tests run at a time: one more than there are CPUs, because a third of the time they wait for processes.
+/// Returns how many tests run at a time: two more than there are CPUs, because some mostly wait: for browsers, for clusters, for
+/// limits of time.
 fn threads() -> usize {
-    parallel::cpus() + 1
+    parallel::cpus() + 2
 }
 
 /// The program that compiles the crates of the workspace and has clippy and rustdoc check them, in place of rustc.
