@@ -52,7 +52,7 @@ pub(crate) use argmax::Argmax;
 pub(crate) use arguments::{F32Bits, Kernel};
 pub(crate) use attention::{
     Append, Attention, AttentionChunks, AttentionCombine, AttentionMask, AttentionShape, CachedKeyValues,
-    KeyRows, Overwritten, QueryRows, RowTables, ValueRows,
+    KeyRows, MAX_HEAD_DIM, Overwritten, QueryRows, RowTables, ValueRows,
 };
 pub(crate) use best::{BestToken, BestTokens};
 pub(crate) use chain::{Chain, LINK_WORDS, Link, Place};

@@ -11,7 +11,7 @@ use safetensors::Dtype;
 
 use crate::{
     error::Error,
-    kernels::{Isa, has_gpu_attention},
+    kernels::{Isa, MAX_HEAD_DIM, has_gpu_attention},
     pools::pools,
 };
 
@@ -212,6 +212,14 @@ impl Plan {
             let expected = format!("a cache in {} needs a multiple of {whole}", self.cache_type);
             return refuse(found, expected, "choose another --cache-type");
         }
+        let long = |block: &&Block| block.attention.layer.head_dim > MAX_HEAD_DIM;
+        if self.numerics.cpu_isa().is_some()
+            && let Some(block) = model.blocks.iter().find(long)
+        {
+            let found = format!("heads have {} dimensions", block.attention.layer.head_dim);
+            let expected = format!("kernels for this target have room for {MAX_HEAD_DIM}");
+            return refuse(found, expected, "choose a target without kernels, such as cpu-x86-64-v2");
+        }
         if self.context == 0 || self.context > model.max_positions {
             let expected = format!("the model supports 1 to {} positions", model.max_positions);
             return refuse(format!("context is {}", self.context), expected, "choose another --ctx-size");
@@ -357,6 +365,26 @@ mod tests {
         assert_eq!(
             plan(CacheType::Q8).validate(&model).unwrap_err().to_string(),
             "heads have 72 dimensions, but a cache in q8 needs a multiple of 32\nhint: choose another --cache-type"
+        );
+    }
+
+    #[test]
+    fn kernels_have_room_for_heads_of_256() {
+        let wide = |dimensions: &str| {
+            let json = Preset::find("llama-3.2-1b").unwrap().config.replace("\"head_dim\": 64", dimensions);
+            ModelConfig::from_json(&json).unwrap()
+        };
+        let with_kernels = Numerics { products: Products::Kernels(Isa::X86_64V3), ..Numerics::default() };
+        let validated = |dimensions: &str, numerics| {
+            let model = wide(dimensions);
+            Plan::new(&model, Float::F32, 300).for_target(numerics).validate(&model)
+        };
+        assert!(validated("\"head_dim\": 256", with_kernels).is_ok());
+        assert!(validated("\"head_dim\": 258", Numerics::default()).is_ok());
+        assert_eq!(
+            validated("\"head_dim\": 258", with_kernels).unwrap_err().to_string(),
+            "heads have 258 dimensions, but kernels for this target have room for 256\n\
+             hint: choose a target without kernels, such as cpu-x86-64-v2"
         );
     }
 

@@ -6,6 +6,9 @@ use crate::{
     types::TensorType,
 };
 
+/// The dimensions of a head that the kernels have room for, as in `attention_tiles.h`.
+pub(crate) const MAX_HEAD_DIM: usize = 256;
+
 /// The cache of keys and values, by element type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum CachedKeyValues {

@@ -15,9 +15,6 @@ use crate::{
     types::TensorType,
 };
 
-/// The longest heads that kernels have room for.
-pub(super) const MAX_HEAD_DIM: usize = 256;
-
 /// The parts into which the work of a call is divided. Each does its share, so that more threads than these are idle.
 const ITEMS: usize = 64;
 
@@ -29,7 +26,8 @@ const MAX_CHUNKED_ROWS: usize = 16;
 
 /// Returns the instruction set of the kernels for this layer, if there are any.
 pub(super) fn isa(b: &Builder<'_>, layer: &Attention, rows: &Rows) -> Option<Isa> {
-    let fits = |_: &Isa| layer.head_dim <= MAX_HEAD_DIM && matches!(rows.division, Division::Ragged { .. });
+    let fits =
+        |_: &Isa| layer.head_dim <= kernels::MAX_HEAD_DIM && matches!(rows.division, Division::Ragged { .. });
     b.numerics.cpu_isa().filter(fits)
 }
 
