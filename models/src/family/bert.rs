@@ -26,6 +26,7 @@ const BERT: Defaults = Defaults {
     max_positions: ("max_position_embeddings", 512),
     norm: NormKind::Layer,
     epsilon: ("layer_norm_eps", 1e-12),
+    causal: false,
     norm_bias: true,
     activation: ("hidden_act", Activation::Gelu),
     bos: None,
@@ -56,9 +57,8 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let block = |layer| {
         let name = format!("{PREFIX}encoder.layer.{layer}");
         let square = |part| linear(format!("{name}.attention.{part}"), [hidden, hidden], true);
-        let mut attention =
+        let attention =
             model.attention_from(["self.query", "self.key", "self.value", "output.dense"].map(square), None);
-        attention.causal = false;
         let mlp = Mlp {
             activation: model.activation,
             limit: None,

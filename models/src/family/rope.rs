@@ -19,6 +19,9 @@ use crate::{
 
 const ORIGINAL: &str = "original_max_position_embeddings";
 
+/// The most positions that a factor gives, as many as `max_position_embeddings` may say.
+const MAX_SCALED: usize = 1 << 24;
+
 /// The names of a family's rope keys, and the values of keys that are absent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Defaults {
@@ -169,7 +172,7 @@ impl Reader<'_, '_> {
                     original_max_positions: self.original(object)?,
                 }
             }
-            "yarn" => self.yarn(object, theta, width)?,
+            "yarn" => return self.yarn(object, theta, width),
             _ => {
                 return Err(
                     object.unsupported(key, "one of default, linear, dynamic, llama3, yarn or longrope")
@@ -213,7 +216,9 @@ impl Reader<'_, '_> {
         Ok(json.positive(ORIGINAL)?.unwrap_or(default as f64))
     }
 
-    fn yarn(&self, object: &Json<'_>, theta: f64, width: usize) -> Result<RopeScaling, Error> {
+    /// Returns YaRN, which is exact for the original context times the factor. A checkpoint whose scaling was added by hand, as
+    /// Qwen's cards have it, keeps the context from before in `max_position_embeddings`.
+    fn yarn(&self, object: &Json<'_>, theta: f64, width: usize) -> Result<Positions, Error> {
         let optional = |key: &str| object.positive_or_null(key, None);
         let original = self.original(object)?;
         let factor = optional("factor")?.unwrap_or(self.max_positions as f64 / original);
@@ -239,7 +244,9 @@ impl Reader<'_, '_> {
         if !(first.is_finite() && last.is_finite() && first < last) {
             return Err(object.invalid("beta_fast", "turns that blend some pairs of this rope_theta"));
         }
-        Ok(RopeScaling::Yarn { factor, first, last, amplitude })
+        let whole = self.whole(theta, width, RopeScaling::Yarn { factor, first, last, amplitude });
+        let scaled = ((original * factor) as usize).min(MAX_SCALED);
+        Ok(Positions { max_positions: self.max_positions.max(scaled), ..whole })
     }
 
     /// Returns LongRoPE, which is limited to the original context.
@@ -266,5 +273,26 @@ impl Reader<'_, '_> {
             self.max_positions
         );
         Ok(Positions { max_positions: limit.max(1), note: Some(note), ..whole })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::ModelConfig;
+
+    #[test]
+    fn yarn_reaches_as_far_as_its_factor() {
+        let positions = |rest: &str| {
+            let text = format!(r#"{{"model_type": "qwen2", "max_position_embeddings": 32768{rest}}}"#);
+            ModelConfig::from_json(&text).unwrap().max_positions
+        };
+        let yarn = |factor: f64, original: usize| {
+            positions(&format!(
+                r#", "rope_scaling": {{"type": "yarn", "factor": {factor}, "original_max_position_embeddings": {original}}}"#
+            ))
+        };
+        // Added by hand, of a checkpoint that was extended, and of one with room to spare.
+        assert_eq!((yarn(4.0, 32_768), yarn(4.0, 8192), yarn(2.0, 4096)), (131_072, 32_768, 32_768));
+        assert_eq!(positions(r#", "rope_scaling": {"type": "linear", "factor": 4.0}"#), 32_768);
     }
 }

@@ -23,11 +23,18 @@ const STABLELM: Defaults = Defaults {
     ..LLAMA
 };
 
+/// The most norms of heads in a model. No checkpoint comes near.
+const HEAD_NORMS_MAX: usize = 1 << 16;
+
 pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, STABLELM)?;
     let rope = model.rope(&rope::Defaults { partial: Some(0.25), ..ROPE })?;
     model.refuse_windows()?;
     let norms = json.flag("qk_layernorm", false)?;
+    if norms {
+        // Each head of each layer has a weight of its own.
+        json.size("num_attention_heads", model.heads, HEAD_NORMS_MAX / model.layers)?;
+    }
     let bias = json.flag("use_qkv_bias", false)?;
     let parallel = json.flag("use_parallel_residual", false)?;
     let block = |layer| {

@@ -38,6 +38,8 @@ pub(super) struct Defaults {
     pub(super) max_positions: (&'static str, usize),
     pub(super) norm: NormKind,
     pub(super) epsilon: (&'static str, f64),
+    /// Whether a token attends to earlier ones alone.
+    pub(super) causal: bool,
     /// Whether norms have biases.
     pub(super) norm_bias: bool,
     /// Value of [`Norm::offset`].
@@ -62,6 +64,7 @@ pub(super) const LLAMA: Defaults = Defaults {
     max_positions: ("max_position_embeddings", 2048),
     norm: NormKind::Rms,
     epsilon: ("rms_norm_eps", 1e-6),
+    causal: true,
     norm_bias: false,
     norm_offset: 0.0,
     activation: ("hidden_act", Activation::Silu),
@@ -90,7 +93,7 @@ pub(super) struct Standard<'j> {
 impl<'j> Standard<'j> {
     /// Reads the keys that families share, and refuses those that no description can express.
     pub(super) fn read(json: &'j Json<'j>, defaults: Defaults) -> Result<Self, Error> {
-        refuse(json, defaults.architectures)?;
+        refuse(json, defaults.architectures, defaults.causal)?;
         let size = |(key, default), largest| json.size(key, default, largest);
         let hidden = size(defaults.hidden, 1 << 20)?;
         let heads = size(defaults.heads, 1 << 16)?;
@@ -228,7 +231,7 @@ impl<'j> Standard<'j> {
     pub(super) fn attention_from(&self, layers: [Linear; 4], rope: Option<Rope>) -> Attention {
         let [query, key, value, output] = layers;
         Attention {
-            causal: true,
+            causal: self.defaults.causal,
             heads: self.heads,
             kv_heads: self.kv_heads,
             head_dim: self.head_dim,
@@ -426,7 +429,7 @@ pub(super) fn weight<const RANK: usize>(name: impl Into<String>, shape: [usize; 
 }
 
 /// Refuses keys that change what a model computes and that a description cannot express.
-fn refuse(json: &Json<'_>, architectures: &[&str]) -> Result<(), Error> {
+fn refuse(json: &Json<'_>, architectures: &[&str], causal: bool) -> Result<(), Error> {
     let supported = format!("a name that ends in {}", architectures.join(" or "));
     json.require("architectures", &supported, |value| {
         let fits = |name: &Value| {
@@ -435,6 +438,7 @@ fn refuse(json: &Json<'_>, architectures: &[&str]) -> Result<(), Error> {
         value.as_array().is_some_and(|names| names.is_empty() || names.iter().any(fits))
     })?;
     json.require("use_bidirectional_attention", "false", |value| value.as_bool() == Some(false))?;
+    json.require("is_causal", &causal.to_string(), |value| value.as_bool() == Some(causal))?;
     json.require("per_layer_config", "null", |_| false)
 }
 
@@ -443,8 +447,10 @@ fn activation(json: &Json<'_>, (key, default): (&str, Activation)) -> Result<Act
     match json.text(key)? {
         None => Ok(default),
         Some("silu" | "swish") => Ok(Activation::Silu),
-        Some("gelu") => Ok(Activation::Gelu),
-        Some("gelu_fast" | "gelu_new" | "gelu_pytorch_tanh") => Ok(Activation::GeluTanh),
+        Some("gelu" | "gelu_python") => Ok(Activation::Gelu),
+        Some("gelu_accurate" | "gelu_fast" | "gelu_new" | "gelu_python_tanh" | "gelu_pytorch_tanh") => {
+            Ok(Activation::GeluTanh)
+        }
         Some(_) => {
             Err(json.unsupported(key, "one of silu, swish, gelu, gelu_fast, gelu_new or gelu_pytorch_tanh"))
         }

@@ -24,6 +24,7 @@ fn values_that_no_description_can_express() {
             "`hidden_act` is \"relu\", which is not supported, \
              expected one of silu, swish, gelu, gelu_fast, gelu_new or gelu_pytorch_tanh",
         ),
+        (json!({"is_causal": false}), "`is_causal` is false, which is not supported, expected true"),
         (
             json!({"pretraining_tp": 2}),
             "`pretraining_tp` is 2, which is not supported, expected 1\n\
@@ -188,6 +189,16 @@ fn families_and_their_options() {
         (
             json!({"model_type": "gemma", "use_bidirectional_attention": true}),
             "`use_bidirectional_attention` is true, which is not supported, expected false",
+        ),
+        (
+            json!({"model_type": "bert", "is_causal": true, "architectures": ["BertModel"]}),
+            "`is_causal` is true, which is not supported, expected false",
+        ),
+        (
+            json!({"model_type": "stablelm", "qk_layernorm": true, "num_attention_heads": 65_536,
+                "num_key_value_heads": 65_536, "hidden_size": 131_072, "num_hidden_layers": 4096,
+                "partial_rotary_factor": 1.0}),
+            "`num_attention_heads` is 65536, expected an integer from 1 to 16",
         ),
         (
             json!({"model_type": "gemma3_text", "rope_parameters": {"rope_type": "default"}}),
