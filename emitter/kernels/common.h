@@ -125,8 +125,8 @@ INLINE int32_t round_to_int(float x) {
 //
 // Results below the normal range are between 0 and 2^-125. From x = -127 down to
 // -inf they are exactly 0: at the clamp the polynomial is exactly 1, and the
-// exponent arithmetic turns 1.0 into +0. NaN gives NaN, if its low bits are zero
-// as arithmetic makes them.
+// exponent arithmetic turns 1.0 into +0. NaN gives NaN: its low bits would get
+// into the exponent, and are left out.
 #define EXP2_LOWEST (-127.0f)
 #define EXP2_C1 6.931472028550421e-1f
 #define EXP2_C2 2.402264791363012e-1f
@@ -147,7 +147,7 @@ INLINE float exp2_poly(float x) {
   p = p * r + EXP2_C2;
   p = p * r + EXP2_C1;
   p = p * r + 1.0f;
-  return float_of(bits_of(p) + (bits_of(shifted) << 23));
+  return p == p ? float_of(bits_of(p) + (bits_of(shifted) << 23)) : p;
 }
 
 // Element types of the cache and of weights. Q8 loads as whole numbers, because

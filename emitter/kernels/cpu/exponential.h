@@ -38,7 +38,8 @@ INLINE void exponential(lanes *x) {
   lanes_u32 bits, exponent;
   __builtin_memcpy(&bits, &p, sizeof bits);
   __builtin_memcpy(&exponent, &shifted, sizeof exponent);
-  bits += exponent << 23;
+  // The low bits of NaN would get into the exponent.
+  bits += (exponent << 23) & (lanes_u32)(p == p);
   __builtin_memcpy(x, &bits, sizeof bits);
 }
 

@@ -196,8 +196,11 @@ INLINE void exp2_each(int count, lanes x[]) {
       p[i] = multiply_add(p[i], x[i], coefficients[c]);
   }
 #pragma clang loop unroll(full)
-  for (int i = 0; i < count; ++i)
-    x[i] = lanes_of(bits_of_lanes(p[i]) + (bits_of_lanes(shifted[i]) << 23));
+  for (int i = 0; i < count; ++i) {
+    const bit_lanes is_number = (bit_lanes)(p[i] == p[i]);
+    x[i] = lanes_of(bits_of_lanes(p[i]) +
+                    ((bits_of_lanes(shifted[i]) << 23) & is_number));
+  }
 }
 
 INLINE lanes exp2_of(lanes x) {

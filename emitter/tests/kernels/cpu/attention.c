@@ -279,13 +279,16 @@ static void test_no_work(void) {
   release_all();
 }
 
-// Tests that NaN in a query affects its row and no other.
+// Tests that NaN in a query affects its row and no other, whatever its low bits.
 static void test_not_finite(void) {
-  const index rows[] = {1, 3, 30};
-  for (int i = 0; i < 3; ++i) {
-    problem p = random_problem(ELEMENT_BF16, (shape){40, rows[i], 100, 0});
+  const index rows[] = {1, 3, 30, 1, 30};
+  const uint32_t nans[] = {0x7fc00000, 0x7fc00000, 0x7fc00000, 0x7fc001ff,
+                           0xffffffff};
+  for (int i = 0; i < 5; ++i) {
+    const element_type type = i < 3 ? ELEMENT_BF16 : ELEMENT_F32;
+    problem p = random_problem(type, (shape){40, rows[i], 100, 0});
     const index row = random_index(0, p.rows * p.heads - 1);
-    p.q[row * p.head_dim + 39] = NAN;
+    p.q[row * p.head_dim + 39] = float_of(nans[i]);
     p.has_sinks = 0;
     compute_expected(&p);
     check_result(&p, "out", whole_of(&p));

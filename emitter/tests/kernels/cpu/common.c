@@ -119,9 +119,12 @@ static void test_exp2(void) {
     for (int way = 0; way < ways; ++way)
       check_equal("of what underflows", i, found[way], 0);
   }
-  const int ways = exp2_all(NAN, found);
-  for (int way = 0; way < ways; ++way)
-    check_equal("of NaN", way, found[way], NAN);
+  const uint32_t nans[] = {0x7fc00000, 0x7fc001ff, 0xffc00101, 0xffffffff};
+  for (index i = 0; i < 4; ++i) {
+    const int ways = exp2_all(float_of(nans[i]), found);
+    for (int way = 0; way < ways; ++way)
+      check_equal("of NaN", i, found[way], NAN);
+  }
 }
 
 int main(void) {
