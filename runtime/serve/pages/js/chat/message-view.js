@@ -10,7 +10,7 @@ import { editor } from "./editor.js";
 /**
  * @typedef {{
  *   again: (message: Message) => void, edit: (message: Message, text: string) => boolean,
- *   remove: (message: Message) => void, announce: (text: string) => void, contextOf: (message: Message) => number
+ *   remove: (message: Message) => void, contextOf: (message: Message) => number
  * }} Actions
  */
 
@@ -60,9 +60,9 @@ export class MessageView {
   /**
    * @param {Message} message
    * @param {Actions} actions
-   * @param {boolean} isNew whether what is added to it is spoken
+   * @param {(text: string) => void} [speak] is called with the text of each block that is complete
    */
-  constructor(message, actions, isNew) {
+  constructor(message, actions, speak) {
     this.message = message;
     this.actions = actions;
     const isUser = message.role === "user";
@@ -79,10 +79,8 @@ export class MessageView {
       this.#notes,
       this.#foot,
     );
-    if (!isUser) this.#markdown = new MarkdownView(this.#body);
+    if (!isUser) this.#markdown = new MarkdownView(this.#body, speak);
     this.update();
-    // What is there already was spoken when it came.
-    if (isNew && this.#markdown) this.#markdown.onBlock = actions.announce;
   }
 
   /** Draws what has changed. */

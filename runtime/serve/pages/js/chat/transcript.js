@@ -16,13 +16,15 @@ export class Transcript {
   #views = new Map();
   /** Messages to be drawn in the next frame. @type {Set<MessageView>} */
   #dirty = new Set();
+  /** The number of blocks of an answer that were spoken. @type {Map<string, number>} */
+  #spoken = new Map();
   #isAtEnd = true;
   /** @type {string | null} */
   #chat = null;
 
-  /** @param {Omit<import("./message-view.js").Actions, "announce">} actions */
+  /** @param {import("./message-view.js").Actions} actions */
   constructor(actions) {
-    this.actions = { ...actions, announce };
+    this.actions = actions;
     this.#scroller.addEventListener("scroll", () => this.#look(), { passive: true });
     this.#toEnd.addEventListener("click", () => {
       this.scrollToEnd();
@@ -64,7 +66,7 @@ export class Transcript {
     }
     chat.messages.forEach((message, index) => {
       const known = this.#views.get(message.id);
-      const view = known ?? new MessageView(message, this.actions, !!message.isOpen);
+      const view = known ?? new MessageView(message, this.actions, message.isOpen ? this.#speaker(message.id) : undefined);
       this.#views.set(message.id, view);
       // Another tab may have written more of it.
       known?.update();
@@ -72,6 +74,21 @@ export class Transcript {
     });
     if (isOther) this.scrollToEnd();
     this.#look();
+  }
+
+  /**
+   * Returns what speaks the blocks of an answer, from the first one on. Each is spoken once, however often the answer is shown.
+   * @param {string} id
+   * @returns {(text: string) => void}
+   */
+  #speaker(id) {
+    let block = 0;
+    return (text) => {
+      block += 1;
+      if (block <= (this.#spoken.get(id) ?? 0)) return;
+      this.#spoken.set(id, block);
+      announce(text);
+    };
   }
 
   /**
