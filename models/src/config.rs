@@ -54,7 +54,7 @@ impl ModelConfig {
     /// Adapts the description to the tensors of a checkpoint, where `has` returns whether it has one of that name.
     ///
     /// Weights get the names that the checkpoint uses. The head is tied if the checkpoint has no weight for it, whatever
-    /// config.json says.
+    /// config.json says. A tied weight may have the head's name alone.
     #[must_use]
     pub fn with_tensors(mut self, has: impl Fn(&str) -> bool) -> Self {
         let aliases = self.aliases;
@@ -63,7 +63,15 @@ impl ModelConfig {
                 weight.name = other;
             }
         }
-        self.with_logits(|head| head.tied = !has(&head.linear.weight.name))
+        if let Head::Logits(head) = &mut self.head {
+            let (embedding, own) = (&mut self.embedding.weight.name, &head.linear.weight.name);
+            if head.tied && has(own) && !has(embedding) {
+                embedding.clone_from(own);
+            } else {
+                head.tied = !has(own);
+            }
+        }
+        self
     }
 
     /// Applies `change` to the head if it computes logits.

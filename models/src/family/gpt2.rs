@@ -35,6 +35,15 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let model = Standard::read(json, GPT2)?;
     model.refuse_windows()?;
     json.require("add_cross_attention", "false", |value| value.as_bool() == Some(false))?;
+    // transformers takes these names for the same numbers, and lets them win.
+    for (key, value) in [
+        ("hidden_size", model.hidden),
+        ("num_hidden_layers", model.layers),
+        ("num_attention_heads", model.heads),
+        ("max_position_embeddings", model.max_positions),
+    ] {
+        json.require(key, &format!("{value}, as GPT-2's own key has it"), |found| found.as_u64() == Some(value as u64))?;
+    }
     let hidden = model.hidden;
     let intermediate = json.size_or_null("n_inner", None, 1 << 24)?.unwrap_or(4 * hidden);
     let scaled = json.flag("scale_attn_weights", true)?;
@@ -109,5 +118,13 @@ mod tests {
             assert!(matches!(&untied.head, Head::Logits(head) if !head.tied));
             assert_eq!(names(&untied).last(), Some(&"lm_head.weight"));
         }
+    }
+
+    #[test]
+    fn a_tied_weight_may_have_the_name_of_the_head() {
+        let model = ModelConfig::from_json(r#"{"model_type": "gpt2", "n_layer": 2}"#).unwrap();
+        let found = model.with_tensors(|name| name == "lm_head.weight");
+        assert!(matches!(&found.head, Head::Logits(head) if head.tied));
+        assert_eq!(names(&found).first(), Some(&"lm_head.weight"));
     }
 }

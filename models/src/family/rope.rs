@@ -209,9 +209,11 @@ impl Reader<'_, '_> {
         Ok(width)
     }
 
-    /// Returns the original context length. The outer key takes precedence over the one in the object.
+    /// Returns the original context length. The outer key takes precedence over the one in the object, and counts alone in
+    /// families that have it. In those with types of layers only the object's counts.
     fn original(&self, object: &Json<'_>) -> Result<f64, Error> {
-        let json = if self.json.has(ORIGINAL) { self.json } else { object };
+        let is_outer = self.defaults.original.is_some() || self.json.has(ORIGINAL);
+        let json = if is_outer && self.defaults.layer_type.is_none() { self.json } else { object };
         let default = self.defaults.original.unwrap_or(self.max_positions);
         Ok(json.positive(ORIGINAL)?.unwrap_or(default as f64))
     }
@@ -294,5 +296,22 @@ mod tests {
         // Added by hand, of a checkpoint that was extended, and of one with room to spare.
         assert_eq!((yarn(4.0, 32_768), yarn(4.0, 8192), yarn(2.0, 4096)), (131_072, 32_768, 32_768));
         assert_eq!(positions(r#", "rope_scaling": {"type": "linear", "factor": 4.0}"#), 32_768);
+    }
+
+    #[test]
+    fn the_original_context_is_where_transformers_looks_for_it() {
+        let positions = |text: &str| ModelConfig::from_json(text).unwrap().max_positions;
+        let factors = [1.0; 48];
+        let phi3 = |outer: &str| {
+            positions(&format!(
+                r#"{{"model_type": "phi3", "max_position_embeddings": 131072{outer}, "rope_scaling": {{"type": "longrope",
+                    "short_factor": {factors:?}, "long_factor": {factors:?}, "original_max_position_embeddings": 8192}}}}"#
+            ))
+        };
+        assert_eq!(phi3(""), 4096);
+        assert_eq!(phi3(r#", "original_max_position_embeddings": 8192"#), 8192);
+        let olmo3 = r#"{"model_type": "olmo3", "max_position_embeddings": 4096, "original_max_position_embeddings": 4096,
+            "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 8192}}"#;
+        assert_eq!(positions(olmo3), 65_536);
     }
 }

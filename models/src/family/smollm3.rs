@@ -26,8 +26,10 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, SMOLLM3)?;
     let rope = model.rope(&rope::Defaults { theta: 2_000_000.0, ..ROPE })?;
     let rotates: Vec<bool> = match json.value("no_rope_layers") {
-        Some(_) => {
-            json.list("no_rope_layers", model.layers, "ones, or zeros where there is no rope", |value| {
+        Some(listed) => {
+            // More than there are layers may be listed, as in a model that was cut.
+            let count = listed.as_array().map_or(0, Vec::len).max(model.layers);
+            json.list("no_rope_layers", count, "ones, or zeros where there is no rope", |value| {
                 value.as_u64().filter(|&flag| flag < 2).map(|flag| flag == 1)
             })?
         }

@@ -191,6 +191,10 @@ fn families_and_their_options() {
             "`use_bidirectional_attention` is true, which is not supported, expected false",
         ),
         (
+            json!({"model_type": "gpt2", "num_attention_heads": 16}),
+            "`num_attention_heads` is 16, which is not supported, expected 12, as GPT-2's own key has it",
+        ),
+        (
             json!({"model_type": "bert", "is_causal": true, "architectures": ["BertModel"]}),
             "`is_causal` is true, which is not supported, expected false",
         ),
