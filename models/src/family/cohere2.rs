@@ -13,9 +13,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let rope = model.rope(&INTERLEAVED)?;
     let bias = json.flag("attention_bias", false)?;
     let window = model.window(Some(4096))?;
-    let listed = json.value("layer_types").is_some();
-    let period = if listed { 1 } else { json.size("sliding_window_pattern", 4, 1 << 16)? };
-    let slides = model.slides(window, |layer| !(layer + 1).is_multiple_of(period))?;
+    let slides = model.slides_by_pattern(window, 4)?;
     let block = |(layer, slides): (_, bool)| {
         let name = layer_name(layer);
         let rope = slides.then(|| rope.clone());

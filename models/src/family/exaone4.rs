@@ -21,10 +21,11 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, EXAONE4)?;
     let rope = model.rope(&ROPE)?;
     let window = model.window(Some(4096))?;
-    // Beside `layer_types`, which takes precedence, the pattern is a string of letters such as `LLLG`.
-    let listed = window.is_none() || json.value("layer_types").is_some();
-    let period = if listed { 1 } else { json.size("sliding_window_pattern", 4, 1 << 16)? };
-    let slides = model.slides(window, |layer| !(layer + 1).is_multiple_of(period))?;
+    let slides = match window {
+        Some(_) => model.slides_by_pattern(window, 4)?,
+        // Then the pattern says nothing.
+        None => model.slides(None, |_| false)?,
+    };
     let block = |(layer, slides): (_, bool)| {
         let name = layer_name(layer);
         let attention = format!("{name}.self_attn");

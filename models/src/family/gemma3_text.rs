@@ -31,9 +31,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     // transformers reads the key but does not use it.
     json.require("attn_logit_softcapping", "null", |_| false)?;
     let window = model.window(Some(4096))?;
-    let listed = json.value("layer_types").is_some();
-    let period = if listed { 1 } else { json.size("sliding_window_pattern", 6, 1 << 16)? };
-    let slides = model.slides(window, |layer| !(layer + 1).is_multiple_of(period))?;
+    let slides = model.slides_by_pattern(window, 6)?;
     let block = |(layer, slides): (_, bool)| {
         let name = layer_name(layer);
         let attention = format!("{name}.self_attn");

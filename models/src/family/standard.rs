@@ -166,6 +166,19 @@ impl<'j> Standard<'j> {
         self.json.size_or_null("sliding_window", default, 1 << 30)
     }
 
+    /// Returns whether each layer has a window: all but every n-th one, where n is `sliding_window_pattern`, or `default` if it is
+    /// absent. Beside `layer_types`, which takes precedence, the pattern is not read: some checkpoints have letters there.
+    pub(super) fn slides_by_pattern(
+        &self,
+        window: Option<usize>,
+        default: usize,
+    ) -> Result<Vec<bool>, Error> {
+        let is_listed = self.json.value("layer_types").is_some();
+        let period =
+            if is_listed { 1 } else { self.json.size("sliding_window_pattern", default, 1 << 16)? };
+        self.slides(window, |layer| !(layer + 1).is_multiple_of(period))
+    }
+
     /// Returns whether each layer has a window, according to `layer_types`, or to `default` if it is absent.
     pub(super) fn slides(
         &self,
