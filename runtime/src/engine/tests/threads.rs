@@ -11,15 +11,23 @@ fn start(limits: ModelLimits, waiting: usize) -> EngineThread {
 
 /// Starts a model that waits for the test before the logits of each row.
 fn gated() -> (EngineThread, mpsc::Sender<()>) {
+    let (engine, gate, _) = gated_and_told();
+    (engine, gate)
+}
+
+/// The same, with a message whenever the model waits.
+fn gated_and_told() -> (EngineThread, mpsc::Sender<()>, mpsc::Receiver<()>) {
     let (gate, gates) = mpsc::channel();
+    let (waits, waiting) = mpsc::channel();
     let load = move || {
         Ok(ScriptedModel::new(plain(), move |_, _| {
+            let _ = waits.send(());
             let _ = gates.recv();
             vec![0.0; VOCAB]
         }))
     };
     let settings = EngineSettings { waiting: 1, ..EngineSettings::default() };
-    (EngineThread::start(load, settings).unwrap(), gate)
+    (EngineThread::start(load, settings).unwrap(), gate, waiting)
 }
 
 fn collect(handle: super::super::RequestHandle) -> Answer {
@@ -163,13 +171,14 @@ fn every_request_has_a_last_event() {
 
 #[test]
 fn a_stopped_engine_ends_requests_while_others_hold_it() {
-    let (engine, gate) = gated();
+    let (engine, gate, waiting) = gated_and_told();
     let client = engine.client();
     let mut first = client.submit(request(&[1], 100)).unwrap();
-    // After the first token, the thread is in a step. The second request has the only place, for which the
-    // third waits.
     gate.send(()).unwrap();
     assert!(matches!(first.next(), Some(EventKind::Token { .. })));
+    // The thread is in its second step, and takes no request before it has ended: the second one has the only place, for
+    // which the third waits.
+    (0..2).for_each(|_| waiting.recv().unwrap());
     let second = client.submit(request(&[1], 100)).unwrap();
     let third = std::thread::spawn(move || client.submit(request(&[1], 100)).map(drop));
     engine.stop();
