@@ -50,11 +50,13 @@ INLINE void gather_groups_row(int bits, group_form form, element_type type,
     const uint8_t *codes = w + (id / NR * groups + g) * code_bytes(bits);
     const uint8_t *scales =
         w_scale + (id / NR * runs + g / length) * scale_bytes(form, type);
-    for (index i = 0; i < GROUP; ++i) {
+    for (index half = 0; half < GROUP; half += HALF) {
       const weight_scale by =
-          scale_at(bits, form, type, scales, column, g % length, i / HALF);
-      const int32_t code = code_at(bits, form, codes, column, i);
-      out[g * GROUP + i] = (float)(code - by.zero) * by.d + by.m;
+          scale_at(bits, form, type, scales, column, g % length, half / HALF);
+      for (index i = half; i < half + HALF; ++i) {
+        const int32_t code = code_at(bits, form, codes, column, i);
+        out[g * GROUP + i] = (float)(code - by.zero) * by.d + by.m;
+      }
     }
   }
 }
