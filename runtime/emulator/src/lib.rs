@@ -1,8 +1,9 @@
 //! A CUDA driver without a GPU: it runs the PTX of a bundle on the CPU, so that tests can compare what it computes.
 //!
 //! [`cuGetProcAddress`] gives the functions of the driver that IREE calls. Work is done when it is submitted: a launch interprets the
-//! kernel, block after block, each with its warps in turn. What a GPU would not forgive is an error with the place in the PTX: a
-//! load or store outside of every allocation, a shuffle that lanes miss, a barrier that threads never reach.
+//! kernel, some blocks at a time, whose warps take turns in an order that means nothing. What a GPU would not forgive is an error
+//! with the place in the PTX: a load or store outside of every allocation, a shuffle that lanes miss, a barrier that threads never
+//! reach, accesses of threads to the same bytes that nothing orders.
 //!
 //! Instructions are those of PTX ISA 8 that clang and iree-compile emit,
 //! <https://docs.nvidia.com/cuda/parallel-thread-execution/>. Approximate ones (`ex2.approx`) are exact to the last bit but one, where
@@ -15,5 +16,5 @@ mod ptx;
 mod types;
 
 pub use ffi::{Memory, client, cuGetProcAddress};
-pub use machine::{Dimensions, Launch, Overlap, Written};
+pub use machine::{Dimensions, Launch, Order, Overlap, Schedule, Written};
 pub use ptx::{Error, Module};

@@ -134,12 +134,16 @@ fn additions_return_what_was_before() {
          bar.warp.sync -1;\nst.global.b32 [%rd3], %r3;\nret;",
     );
     let found = run(&module, 64, &[100; 65]).unwrap();
-    let mut sum = 100;
-    for (thread, before) in (0..64).zip(&found) {
-        assert_eq!(before.cast_signed(), sum, "thread {thread}");
-        sum += thread - 3;
-    }
-    assert_eq!(found[64].cast_signed(), sum);
+    assert_eq!(found[64].cast_signed(), 100 + (0..64).map(|thread| thread - 3).sum::<i32>());
+    // Each thread found what those before it had left, in some order: its own addition leads to what another one found.
+    let mut left: Vec<_> =
+        (0..64).map(|thread: usize| found[thread].cast_signed() + thread as i32 - 3).collect();
+    let mut before: Vec<_> = found[..64].iter().map(|before| before.cast_signed()).collect();
+    left.push(100);
+    before.push(found[64].cast_signed());
+    left.sort_unstable();
+    before.sort_unstable();
+    assert_eq!(left, before);
 }
 
 #[test]
@@ -227,4 +231,43 @@ fn check_matrices(types: &str, bits: impl Fn(f32) -> u16) {
 fn matrices_are_loaded_and_multiplied() {
     check_matrices("bf16", |x| bf16::from_f32(x).to_bits());
     check_matrices("f16", |x| f16::from_f32(x).to_bits());
+}
+
+#[test]
+fn modifiers_change_operands_and_results() {
+    let of = |x: f32, y: f32| [vec![x.to_bits(); 32], vec![y.to_bits(); 32]];
+    let tiny = f32::MIN_POSITIVE / 2.0;
+    for (instruction, x, y, expected) in [
+        ("add.ftz.f32 %r5, %r2, %r3", tiny, 0.0, 0.0),
+        ("add.f32 %r5, %r2, %r3", tiny, 0.0, tiny),
+        ("mul.rn.ftz.f32 %r5, %r2, %r3", f32::MIN_POSITIVE, 0.5, 0.0),
+        ("add.sat.f32 %r5, %r2, %r3", 2.0, 3.0, 1.0),
+        ("add.sat.f32 %r5, %r2, %r3", -2.0, 1.0, 0.0),
+        ("add.sat.f32 %r5, %r2, %r3", f32::NAN, 1.0, 0.0),
+        ("cvt.sat.f32.f32 %r5, %r2", 0.25, 0.0, 0.25),
+        ("fma.rz.f32 %r5, %r2, %r2, %r3", 1.0, -1e-20, 1.0_f32.next_down()),
+        ("fma.rn.f32 %r5, %r2, %r2, %r3", 1.0, -1e-20, 1.0),
+    ] {
+        let [x, y] = of(x, y);
+        let found = f32::from_bits(triples(instruction, [&x, &y, &y])[0]);
+        assert_eq!(found, expected, "{instruction}");
+    }
+    let pair = |low: f32, high: f32| {
+        u32::from(f16::from_f32(high).to_bits()) << 16 | u32::from(f16::from_f32(low).to_bits())
+    };
+    let one = vec![pair(1.0, 1.0); 32];
+    let found = triples("fma.rn.relu.f16x2 %r5, %r2, %r3, %r4", [&[pair(-2.0, 3.0); 32], &one, &one]);
+    assert_eq!(found[0], pair(0.0, 4.0));
+    let found = triples("mad.hi.s32 %r5, %r2, %r3, %r4", [&[1 << 31; 32], &[4; 32], &[5; 32]]);
+    assert_eq!(found[0].cast_signed(), 3);
+}
+
+#[test]
+fn a_number_is_exchanged_if_it_is_what_was_expected() {
+    // -1 has 64 bits in the register, and 32 in memory.
+    let module = module(
+        "ld.global.s32 %rd4, [%rd3];\natom.global.cas.b32 %r2, [%rd3], %rd4, 7;\nst.global.b32 [%rd3+128], %r2;\nret;",
+    );
+    let found = run(&module, 32, &[u32::MAX; 64]).unwrap();
+    assert_eq!((found[0], found[32]), (7, u32::MAX));
 }

@@ -3,7 +3,7 @@
 mod kernel;
 
 use kernel::{module, run, run_in_place, text};
-use mlxcel_cuda_emulator::{Dimensions, Launch, Memory, Module, Written};
+use mlxcel_cuda_emulator::{Dimensions, Launch, Memory, Module, Schedule, Written};
 
 /// Threads of kernels that may overlap.
 const THREADS: u32 = 32;
@@ -43,7 +43,7 @@ fn warps_exchange_numbers_through_shared_memory() {
     let found = run(&module, 64, &numbers).unwrap();
     assert_eq!(found, numbers.iter().rev().copied().collect::<Vec<_>>());
     // What a thread of the first warp reads has not been written if there is no second one.
-    assert_eq!(run(&module, 32, &numbers[..32]).unwrap(), vec![0xa5a5_a5a5; 32]);
+    assert_eq!(run(&module, 32, &numbers[..32]).unwrap(), vec![u32::MAX; 32]);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_warp_multiplies_matrices() {
 
 #[test]
 fn errors_of_a_gpu_are_told_with_their_place() {
-    let error = |body: &str| run(&module(body), 64, &[0; 64]).unwrap_err();
+    let error = |body: &str| run(&module(body), 64, &[0; 64]).expect_err(body);
     let found = error("ld.global.b32 %r2, [%rd3+4];\nret;");
     assert!(
         found.starts_with("k block [0, 0, 0]: ld.global.b32 %r2, [%rd3+4]: found 4 bytes at 0x"),
@@ -76,12 +76,16 @@ fn errors_of_a_gpu_are_told_with_their_place() {
     let found = error("ld.global.b32 %r2, [%rd1+2];\nret;");
     assert!(found.ends_with("expected a multiple of 4"), "{found}");
     let found = error("setp.lt.u32 %p1, %r1, 8;\n@%p1 bar.sync 0;\n@!%p1 bar.sync 1;\nret;");
+    assert!(found.contains("found lanes 0xff at an aligned barrier, expected 0xffffffff"), "{found}");
+    let found = error("setp.lt.u32 %p1, %r1, 32;\n@%p1 bar.sync 0;\n@!%p1 bar.sync 1;\nret;");
     assert!(found.contains("wait for others at a barrier"), "{found}");
     let found = error(
-        "setp.lt.u32 %p1, %r1, 8;\n@%p1 bra $L;\nshfl.sync.idx.b32 %r2, %r1, 0, 31, -1;\n$L:\nbar.sync 0;\nret;",
+        "setp.lt.u32 %p1, %r1, 8;\n@%p1 bra $L;\nshfl.sync.idx.b32 %r2, %r1, 0, 31, -1;\n$L:\nbarrier.sync 0;\nret;",
     );
     assert!(found.contains("found lanes 0xffffff00 that wait for others"), "{found}");
     let found = error("shfl.sync.idx.b32 %r2, %r1, 9, 31, 255;\nret;");
+    assert!(found.contains("found lane 8 with the mask 0xff, expected one that it is in"), "{found}");
+    let found = error("setp.lt.u32 %p1, %r1, 8;\n@%p1 shfl.sync.idx.b32 %r2, %r1, 9, 31, 255;\nret;");
     assert!(found.contains("reads lane 9, expected one that takes part"), "{found}");
 }
 
@@ -108,8 +112,10 @@ fn what_is_not_known_is_refused() {
         grid: Dimensions([1, 1, 1]),
         block: Dimensions([1, 1, 1]),
         shared: 0,
+        shared_allowed: None,
         parameters: vec![],
         overlap: None,
+        schedule: Schedule::default(),
     };
     let error = launch.run(&module("ret;"), &Memory::new()).unwrap_err();
     assert_eq!(error.to_string(), "none: found no such kernel, expected one of the module");

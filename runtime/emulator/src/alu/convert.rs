@@ -17,6 +17,12 @@ pub(crate) fn conversion(modifiers: &[&str], to: Type, from: Type) -> Option<Una
         (Type::Integer { bits, signed }, Type::F32) => to_integer_f32(rounding?, bits, signed),
         (Type::Integer { bits, signed }, Type::F64) => to_integer_f64(rounding?, bits, signed),
         (_, Type::Integer { bits, signed }) => of_integer(to, bits, signed),
+        // It is there for what modifiers change.
+        (Type::F32, Type::F32)
+            if ["sat", "ftz", "relu"].iter().any(|name| modifiers.contains(name)) && rounding.is_none() =>
+        {
+            Some(|x| x)
+        }
         (Type::F32, Type::F32) => Some(match rounding? {
             "rni" => of!(f32, |x| x.round_ties_even()),
             "rzi" => of!(f32, |x| x.trunc()),
@@ -74,18 +80,20 @@ fn of_width(bits: u32, signed: bool) -> Option<Unary> {
     })
 }
 
-/// Makes the conversion of a float to an integer. `as` saturates, and makes zero of NaN.
+/// Makes the conversion of a float to an integer. `as` saturates. NaN is zero if neither type has 64 bits, and else the highest bit.
 macro_rules! to_integer {
     ($float:ty, $rounding:expr, $bits:expr, $signed:expr) => {{
         macro_rules! to {
-            ($integer:ty) => {
+            ($integer:ty) => {{
+                const IS_LONG: bool = size_of::<$float>() == 8 || size_of::<$integer>() == 8;
+                const NAN: $integer = if IS_LONG { 1 << (<$integer>::BITS - 1) } else { 0 };
                 match $rounding {
-                    "rni" => of!($float, |x| x.round_ties_even() as $integer),
-                    "rzi" => of!($float, |x| x.trunc() as $integer),
-                    "rmi" => of!($float, |x| x.floor() as $integer),
-                    _ => of!($float, |x| x.ceil() as $integer),
+                    "rni" => of!($float, |x| if x.is_nan() { NAN } else { x.round_ties_even() as $integer }),
+                    "rzi" => of!($float, |x| if x.is_nan() { NAN } else { x.trunc() as $integer }),
+                    "rmi" => of!($float, |x| if x.is_nan() { NAN } else { x.floor() as $integer }),
+                    _ => of!($float, |x| if x.is_nan() { NAN } else { x.ceil() as $integer }),
                 }
-            };
+            }};
         }
         Some(match ($bits, $signed) {
             (8, false) => to!(u8),
@@ -109,28 +117,37 @@ fn to_integer_f64(rounding: &str, bits: u32, signed: bool) -> Option<Unary> {
     to_integer!(f64, rounding, bits, signed)
 }
 
+/// Returns an integer with at most 24 bits, of which the last is 1 if others are lost. Rounding it to 16 bits then gives what rounding
+/// once would.
+fn odd(x: i128) -> f32 {
+    let size = x.unsigned_abs();
+    let lost = (128 - size.leading_zeros()).saturating_sub(24);
+    let kept = size >> lost;
+    let kept = (kept | u128::from(kept << lost != size)) << lost;
+    if x < 0 { -(kept as f32) } else { kept as f32 }
+}
+
 fn of_integer(to: Type, bits: u32, signed: bool) -> Option<Unary> {
     macro_rules! to {
-        ($float:ty, $of:expr) => {
+        (|$x:ident| $result:expr) => {
             match (bits, signed) {
-                (8, false) => of!(u8, |x| $of(x as $float)),
-                (8, true) => of!(i8, |x| $of(x as $float)),
-                (16, false) => of!(u16, |x| $of(x as $float)),
-                (16, true) => of!(i16, |x| $of(x as $float)),
-                (32, false) => of!(u32, |x| $of(x as $float)),
-                (32, true) => of!(i32, |x| $of(x as $float)),
-                (64, false) => of!(u64, |x| $of(x as $float)),
-                (64, true) => of!(i64, |x| $of(x as $float)),
+                (8, false) => of!(u8, |$x| $result),
+                (8, true) => of!(i8, |$x| $result),
+                (16, false) => of!(u16, |$x| $result),
+                (16, true) => of!(i16, |$x| $result),
+                (32, false) => of!(u32, |$x| $result),
+                (32, true) => of!(i32, |$x| $result),
+                (64, false) => of!(u64, |$x| $result),
+                (64, true) => of!(i64, |$x| $result),
                 _ => return None,
             }
         };
     }
     Some(match to {
-        Type::F32 => to!(f32, std::convert::identity),
-        Type::F64 => to!(f64, std::convert::identity),
-        // Integers that f64 has are rounded once.
-        Type::F16 => to!(f64, f16::from_f64),
-        Type::Bf16 => to!(f64, bf16::from_f64),
+        Type::F32 => to!(|x| x as f32),
+        Type::F64 => to!(|x| x as f64),
+        Type::F16 => to!(|x| f16::from_f32(odd(x.into()))),
+        Type::Bf16 => to!(|x| bf16::from_f32(odd(x.into()))),
         _ => return None,
     })
 }

@@ -62,6 +62,9 @@ pub(super) fn unary(op: &str, ty: Type) -> Option<Unary> {
 }
 
 pub(super) fn binary(op: &str, modifiers: &[&str], ty: Type) -> Option<Binary> {
+    if let Some(direction) = direction_of(modifiers) {
+        return if ty == Type::F32 { directed(op, direction) } else { None };
+    }
     Some(match op {
         "add" => by_type!(ty, |x, y| x + y),
         "sub" => by_type!(ty, |x, y| x - y),
@@ -81,9 +84,79 @@ pub(super) fn binary(op: &str, modifiers: &[&str], ty: Type) -> Option<Binary> {
     })
 }
 
-pub(super) fn ternary(op: &str, ty: Type) -> Option<Ternary> {
+/// Where results are rounded to, if that is not the nearest number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Zero,
+    Down,
+    Up,
+}
+
+fn direction_of(modifiers: &[&str]) -> Option<Direction> {
+    let directions = [("rz", Direction::Zero), ("rm", Direction::Down), ("rp", Direction::Up)];
+    directions.into_iter().find(|(name, _)| modifiers.contains(name)).map(|(_, direction)| direction)
+}
+
+/// Returns `x · y + z` rounded once to a direction.
+fn round_to(direction: Direction, x: f32, y: f32, z: f32) -> f32 {
+    let (product, z) = (f64::from(x) * f64::from(y), f64::from(z));
+    let sum = product + z;
+    let rounded = sum as f32;
+    if !sum.is_finite() {
+        return rounded;
+    }
+    let z_in_sum = sum - product;
+    let lost = (product - (sum - z_in_sum)) + (z - z_in_sum);
+    // Infinity is above every sum.
+    let rest = if rounded.is_infinite() { -sum.signum() } else { (sum - f64::from(rounded)) + lost };
+    let is_down = match direction {
+        Direction::Zero => sum > 0.0,
+        Direction::Down => true,
+        Direction::Up => false,
+    };
+    if rest == 0.0 {
+        // An exact zero of numbers that are none is negative if it is rounded down.
+        let cancels = sum == 0.0 && (product != 0.0 || z.is_sign_negative() != product.is_sign_negative());
+        if cancels && direction == Direction::Down { -0.0 } else { rounded }
+    } else if is_down && rest < 0.0 {
+        rounded.next_down()
+    } else if !is_down && rest > 0.0 {
+        rounded.next_up()
+    } else {
+        rounded
+    }
+}
+
+/// Makes a function of floats that rounds to a direction.
+macro_rules! by_direction {
+    ($direction:expr, |$direct:ident, $($x:ident),*| $result:expr) => {
+        match $direction {
+            Direction::Zero => of!(f32, |$($x),*| { let $direct = Direction::Zero; $result }),
+            Direction::Down => of!(f32, |$($x),*| { let $direct = Direction::Down; $result }),
+            Direction::Up => of!(f32, |$($x),*| { let $direct = Direction::Up; $result }),
+        }
+    };
+}
+
+fn directed(op: &str, direction: Direction) -> Option<Binary> {
+    Some(match op {
+        "add" => by_direction!(direction, |to, x, y| round_to(to, x, 1.0, y)),
+        "sub" => by_direction!(direction, |to, x, y| round_to(to, x, 1.0, -y)),
+        // A zero of the product's sign changes nothing.
+        "mul" => by_direction!(direction, |to, x, y| round_to(to, x, y, 0.0_f32.copysign(x * y))),
+        _ => return None,
+    })
+}
+
+pub(super) fn ternary(op: &str, modifiers: &[&str], ty: Type) -> Option<Ternary> {
     if !matches!(op, "fma" | "mad") {
         return None;
+    }
+    if let Some(direction) = direction_of(modifiers) {
+        if ty != Type::F32 {
+            return None;
+        }
+        return Some(by_direction!(direction, |to, x, y, z| round_to(to, x, y, z)));
     }
     Some(match ty {
         Type::F32 => of!(f32, |x, y, z| x.mul_add(y, z)),

@@ -105,9 +105,19 @@ pub(super) fn ternary(op: &str, modifiers: &[&str], bits: u32, signed: bool) -> 
             (32, true) => |x, y, z| (i64::from(x as i32) * i64::from(y as i32)).wrapping_add(z as i64) as u64,
             _ => return None,
         },
-        ("mad", 32) if modifiers.contains(&"hi") => {
-            of!(u32, |x, y, z| (((u64::from(x) * u64::from(y)) >> 32) as u32).wrapping_add(z))
-        }
+        ("mad", _) if modifiers.contains(&"hi") => match (bits, signed) {
+            (16, false) => of!(u16, |x, y, z| (((u32::from(x) * u32::from(y)) >> 16) as u16).wrapping_add(z)),
+            (16, true) => of!(i16, |x, y, z| (((i32::from(x) * i32::from(y)) >> 16) as i16).wrapping_add(z)),
+            (32, false) => of!(u32, |x, y, z| (((u64::from(x) * u64::from(y)) >> 32) as u32).wrapping_add(z)),
+            (32, true) => of!(i32, |x, y, z| (((i64::from(x) * i64::from(y)) >> 32) as i32).wrapping_add(z)),
+            (64, false) => {
+                of!(u64, |x, y, z| (((u128::from(x) * u128::from(y)) >> 64) as u64).wrapping_add(z))
+            }
+            (64, true) => {
+                of!(i64, |x, y, z| (((i128::from(x) * i128::from(y)) >> 64) as i64).wrapping_add(z))
+            }
+            _ => return None,
+        },
         ("mad", _) => by_type!(bits, signed, |x, y, z| x.wrapping_mul(y).wrapping_add(z)),
         ("shf", 32) if modifiers.contains(&"l") && modifiers.contains(&"wrap") => {
             |low, high, by| (((high & 0xffff_ffff) << 32 | (low & 0xffff_ffff)) << (by & 31)) >> 32

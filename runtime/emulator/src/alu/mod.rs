@@ -39,7 +39,7 @@ pub(crate) fn ternary(op: &str, modifiers: &[&str], ty: Type) -> Option<Ternary>
         ("selp", _) => Some(|x, y, chosen| if chosen == 0 { y } else { x }),
         (_, Type::Predicate) => None,
         (_, Type::Integer { bits, signed }) => integer::ternary(op, modifiers, bits, signed),
-        _ => float::ternary(op, ty),
+        _ => float::ternary(op, modifiers, ty),
     }
 }
 
@@ -115,6 +115,8 @@ mod tests {
         // -1 * 1 + 2 * y2 + 3 * y1 - 128 * 5 + 7, where y2 and y1 are signed or not.
         assert_eq!(dot("s32") as u32, (-1 - 256 - 3 - 640 + 7_i32).cast_unsigned());
         assert_eq!(dot("u32") as u32, (-1 + 256 + 765 - 640 + 7_i32).cast_unsigned());
+        let hi = |ty, x: u64| ternary("mad", &["hi"], ty).unwrap()(x, 1 << 31, 5) as u32;
+        assert_eq!((hi(U32, 4), hi(S32, 4)), (2 + 5, (-2_i32 + 5).cast_unsigned()));
         let inc = atomic(&["inc"], U32).unwrap();
         assert_eq!((inc(1, 3, 0), inc(3, 3, 0)), (2, 0));
     }
@@ -127,6 +129,18 @@ mod tests {
         assert_eq!((two("max", &[], f32::NAN, 1.0), two("min", &[], 2.0, f32::NAN)), (1.0, 2.0));
         assert!(two("max", &["NaN"], f32::NAN, 1.0).is_nan());
         assert_eq!(two("copysign", &[], -1.0, 3.0), -3.0);
+        assert_eq!(
+            (two("add", &["rz"], 1.0, -1e-20), two("add", &["rm"], 1.0, -1e-20)),
+            (1.0_f32.next_down(), 1.0_f32.next_down())
+        );
+        assert_eq!(
+            (two("add", &["rp"], 1.0, 1e-20), two("mul", &["rp"], 3.0, 0.5)),
+            (1.0_f32.next_up(), 1.5)
+        );
+        assert_eq!(
+            (two("mul", &["rz"], f32::MAX, 2.0), two("mul", &["rp"], f32::MAX, 2.0)),
+            (f32::MAX, f32::INFINITY)
+        );
         let holds = |name: &str, x: f32, y: f32| comparison(name, Type::F32).unwrap()(f(x), f(y));
         assert_eq!(
             (holds("lt", 1.0, f32::NAN), holds("ltu", 1.0, f32::NAN), holds("ne", 1.0, f32::NAN)),
@@ -144,6 +158,11 @@ mod tests {
         assert_eq!(of(&["rni"], S32, Type::F32, f(2.5)), 2);
         assert_eq!(of(&["rzi"], U32, Type::F32, f(-1.0)), 0);
         assert_eq!(of(&["rzi"], S32, Type::F32, f(f32::NAN)), 0);
+        assert_eq!(of(&["rzi"], S32, Type::F64, f64::NAN.to_bits()) as u32, 1 << 31);
+        assert_eq!(of(&["rzi"], Type::Integer { bits: 64, signed: false }, Type::F32, f(f32::NAN)), 1 << 63);
+        // 257 · 2^23 + 1 is above halfway between two numbers of bf16; as f32 it would be halfway.
+        assert_eq!(of(&["rn"], Type::Bf16, U32, (257 << 23) + 1), 0x4f01);
+        assert_eq!(of(&["rn"], Type::Bf16, U32, 257 << 23), 0x4f00);
         assert_eq!(of(&["rmi"], Type::F32, Type::F32, f(-1.5)), f(-2.0));
         assert_eq!(of(&["rn"], Type::F32, U32, 7), f(7.0));
         assert_eq!(of(&[], Type::Integer { bits: 64, signed: true }, S32, 0xffff_ffff), u64::MAX);

@@ -2,14 +2,16 @@
 
 use std::{
     alloc::{Layout, alloc, dealloc},
+    collections::VecDeque,
     ffi::{c_int, c_uint, c_void},
     ptr,
+    sync::{Mutex, PoisonError},
 };
 
 use super::{
-    codes::{INVALID_VALUE, OUT_OF_MEMORY, SUCCESS, give, nothing},
+    codes::{ALREADY_REGISTERED, INVALID_VALUE, NOT_REGISTERED, OUT_OF_MEMORY, SUCCESS, give, nothing},
     counts,
-    ranges::Memory,
+    ranges::{Allocation, Kind, Memory},
 };
 
 /// The memory of the device.
@@ -20,6 +22,13 @@ pub(super) static MEMORY: Memory = Memory::new();
 const ALIGN: usize = 256;
 /// What new memory has: NaN as floats.
 const UNWRITTEN: u8 = 0xff;
+/// Bytes on both sides of an allocation that belong to none.
+const GUARD: usize = 4096;
+/// How many bytes that were freed are not given out again, so that stale addresses are found.
+const QUARANTINE: usize = 64 << 20;
+
+/// What was freed last, and its size with guards.
+static FREED: Mutex<VecDeque<(u64, usize)>> = Mutex::new(VecDeque::new());
 
 /// Returns the address of a function.
 pub(super) fn function(name: &str) -> Option<*const c_void> {
@@ -28,7 +37,8 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
         "cuMemAllocManaged" => allocate_managed as *const c_void,
         "cuMemHostAlloc" => allocate_host as *const c_void,
         "cuMemAllocFromPoolAsync" => allocate_from_pool as *const c_void,
-        "cuMemFree" | "cuMemFreeHost" => free as *const c_void,
+        "cuMemFree" => free as *const c_void,
+        "cuMemFreeHost" => free_host as *const c_void,
         "cuMemFreeAsync" => free_async as *const c_void,
         "cuMemHostRegister" => register as *const c_void,
         "cuMemHostUnregister" => unregister as *const c_void,
@@ -49,16 +59,20 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
     })
 }
 
+/// Returns how much is taken for an allocation, with guards.
 fn layout(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes.max(1).checked_next_multiple_of(ALIGN)?, ALIGN).ok()
+    let padded = bytes.max(1).checked_next_multiple_of(ALIGN)?;
+    Layout::from_size_align(padded.checked_add(2 * GUARD)?, ALIGN).ok()
 }
 
 /// Allocates memory, and writes its address.
 ///
 /// # Safety
 /// `place` is null, or an address can be written to it.
-unsafe fn reserve(place: *mut u64, bytes: usize) -> c_int {
-    let Some(layout) = layout(bytes) else { return OUT_OF_MEMORY };
+unsafe fn reserve(place: *mut u64, bytes: usize, kind: Kind) -> c_int {
+    let Some(layout) = layout(bytes).filter(|_| bytes > 0) else {
+        return if bytes == 0 { INVALID_VALUE } else { OUT_OF_MEMORY };
+    };
     // SAFETY: the layout has at least one byte, and what was allocated can be written.
     let found = unsafe {
         let found = alloc(layout);
@@ -66,28 +80,55 @@ unsafe fn reserve(place: *mut u64, bytes: usize) -> c_int {
             return OUT_OF_MEMORY;
         }
         found.write_bytes(UNWRITTEN, layout.size());
-        MEMORY.add(found as u64, layout.size());
-        found
+        let start = found as u64 + GUARD as u64;
+        MEMORY.add(start, Allocation { bytes, padded: layout.size() - 2 * GUARD, kind });
+        start
     };
     // SAFETY: the caller gives a place for an address.
-    unsafe { give(place, found as u64) }
+    unsafe { give(place, found) }
+}
+
+/// Frees an allocation of a kind.
+///
+/// # Safety
+/// Nobody uses it any more.
+unsafe fn release(place: u64, kind: Kind) -> c_int {
+    let Some(freed) = MEMORY.remove(place, kind) else { return INVALID_VALUE };
+    let mut all = FREED.lock().unwrap_or_else(PoisonError::into_inner);
+    all.push_back((place - GUARD as u64, freed.padded + 2 * GUARD));
+    let mut bytes: usize = all.iter().map(|(_, bytes)| bytes).sum();
+    while bytes > QUARANTINE {
+        let Some((start, size)) = all.pop_front() else { break };
+        bytes -= size;
+        if let Ok(layout) = Layout::from_size_align(size, ALIGN) {
+            // SAFETY: it was allocated with this layout, and is known no more.
+            unsafe { dealloc(start as *mut u8, layout) };
+        }
+    }
+    SUCCESS
+}
+
+/// Returns whether an address is in what was freed, or in the guards of it.
+fn is_freed(place: u64) -> bool {
+    let all = FREED.lock().unwrap_or_else(PoisonError::into_inner);
+    all.iter().any(|&(start, bytes)| (start..start + bytes as u64).contains(&place))
 }
 
 unsafe extern "C" fn allocate(place: *mut u64, bytes: usize) -> c_int {
     counts::note("cuMemAlloc");
     // SAFETY: as the caller's.
-    unsafe { reserve(place, bytes) }
+    unsafe { reserve(place, bytes, Kind::Device) }
 }
 
 unsafe extern "C" fn allocate_managed(place: *mut u64, bytes: usize, _flags: c_uint) -> c_int {
     // SAFETY: as the caller's.
-    unsafe { reserve(place, bytes) }
+    unsafe { reserve(place, bytes, Kind::Device) }
 }
 
 unsafe extern "C" fn allocate_host(place: *mut u64, bytes: usize, _flags: c_uint) -> c_int {
     counts::note("cuMemHostAlloc");
     // SAFETY: as the caller's.
-    unsafe { reserve(place, bytes) }
+    unsafe { reserve(place, bytes, Kind::Host) }
 }
 
 unsafe extern "C" fn allocate_from_pool(
@@ -98,17 +139,17 @@ unsafe extern "C" fn allocate_from_pool(
 ) -> c_int {
     counts::note("cuMemAllocFromPoolAsync");
     // SAFETY: as the caller's.
-    unsafe { reserve(place, bytes) }
+    unsafe { reserve(place, bytes, Kind::Device) }
 }
 
 unsafe extern "C" fn free(place: u64) -> c_int {
-    if place == 0 {
-        return SUCCESS;
-    }
-    let Some(layout) = MEMORY.remove(place).and_then(layout) else { return INVALID_VALUE };
-    // SAFETY: it was allocated with this layout, and is known no more.
-    unsafe { dealloc(place as *mut u8, layout) };
-    SUCCESS
+    // SAFETY: as the caller's.
+    if place == 0 { SUCCESS } else { unsafe { release(place, Kind::Device) } }
+}
+
+unsafe extern "C" fn free_host(place: u64) -> c_int {
+    // SAFETY: as the caller's.
+    if place == 0 { SUCCESS } else { unsafe { release(place, Kind::Host) } }
 }
 
 unsafe extern "C" fn free_async(place: u64, _stream: *mut c_void) -> c_int {
@@ -118,13 +159,19 @@ unsafe extern "C" fn free_async(place: u64, _stream: *mut c_void) -> c_int {
 }
 
 unsafe extern "C" fn register(place: u64, bytes: usize, _flags: c_uint) -> c_int {
+    if place == 0 || bytes == 0 {
+        return INVALID_VALUE;
+    }
+    if MEMORY.overlaps(place, bytes) {
+        return ALREADY_REGISTERED;
+    }
     // SAFETY: the caller gives memory that stays until it is unregistered.
-    unsafe { MEMORY.add(place, bytes) };
+    unsafe { MEMORY.add(place, Allocation { bytes, padded: bytes, kind: Kind::Registered }) };
     SUCCESS
 }
 
 extern "C" fn unregister(place: u64) -> c_int {
-    if MEMORY.remove(place).is_some() { SUCCESS } else { INVALID_VALUE }
+    if MEMORY.remove(place, Kind::Registered).is_some() { SUCCESS } else { NOT_REGISTERED }
 }
 
 unsafe extern "C" fn device_pointer(device: *mut u64, host: u64, _flags: c_uint) -> c_int {
@@ -142,8 +189,22 @@ unsafe extern "C" fn pool_attribute(_pool: u64, _attribute: c_int, value: *mut u
     unsafe { give(value, 0) }
 }
 
+/// Returns whether bytes can be copied: in an allocation, all are, and else they are of the host, which is not known here.
+fn can_copy(place: u64, bytes: usize, writes: bool) -> bool {
+    match MEMORY.around(place, GUARD as u64) {
+        Some((start, found)) => {
+            let size = if writes { found.bytes } else { found.padded };
+            place >= start && place.checked_add(bytes as u64).is_some_and(|end| end <= start + size as u64)
+        }
+        None => place != 0 && !is_freed(place),
+    }
+}
+
 unsafe extern "C" fn copy(to: u64, from: u64, bytes: usize, _stream: *mut c_void) -> c_int {
     counts::note("cuMemcpyAsync");
+    if bytes > 0 && !(can_copy(to, bytes, true) && can_copy(from, bytes, false)) {
+        return INVALID_VALUE;
+    }
     // SAFETY: the caller gives memory of this size; one of both is of the host, which is not known here.
     unsafe { ptr::copy(from as *const u8, to as *mut u8, bytes) };
     SUCCESS
@@ -151,6 +212,9 @@ unsafe extern "C" fn copy(to: u64, from: u64, bytes: usize, _stream: *mut c_void
 
 unsafe extern "C" fn copy_to_device(to: u64, from: *const u8, bytes: usize, _stream: *mut c_void) -> c_int {
     counts::note("cuMemcpyHtoDAsync");
+    if bytes > 0 && !(MEMORY.contains(to, bytes) && can_copy(from as u64, bytes, false)) {
+        return INVALID_VALUE;
+    }
     // SAFETY: the caller gives memory of this size; that of the host is not known here.
     unsafe { ptr::copy(from, to as *mut u8, bytes) };
     SUCCESS

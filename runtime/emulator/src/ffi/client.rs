@@ -51,6 +51,67 @@ pub fn synchronize() -> Result<(), Code> {
     call!("cuStreamSynchronize", STREAM => Handle)
 }
 
+/// What memory is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Memory of the device.
+    Device,
+    /// Memory of the host, which the device reaches.
+    Host,
+}
+
+/// Returns where new memory is.
+///
+/// # Errors
+/// There is not enough memory.
+pub fn allocate(kind: Kind, bytes: usize) -> Result<u64, Code> {
+    let mut place = 0;
+    match kind {
+        Kind::Device => call!("cuMemAlloc", &raw mut place => *mut u64, bytes => usize)?,
+        Kind::Host => call!("cuMemHostAlloc", &raw mut place => *mut u64, bytes => usize, 0 => u32)?,
+    }
+    Ok(place)
+}
+
+/// Takes memory away that was allocated as a kind.
+///
+/// # Errors
+/// It was not.
+pub fn free(kind: Kind, place: u64) -> Result<(), Code> {
+    match kind {
+        Kind::Device => call!("cuMemFree", place => u64),
+        Kind::Host => call!("cuMemFreeHost", place => u64),
+    }
+}
+
+/// Lets the device reach numbers.
+///
+/// # Errors
+/// It does so already.
+pub fn register(numbers: &mut [u32]) -> Result<(), Code> {
+    let bytes = size_of_val(numbers);
+    call!("cuMemHostRegister", numbers.as_mut_ptr() as u64 => u64, bytes => usize, 0 => u32)
+}
+
+/// Ends what [`register`] began.
+///
+/// # Errors
+/// It did not.
+pub fn unregister(place: u64) -> Result<(), Code> {
+    call!("cuMemHostUnregister", place => u64)
+}
+
+/// Copies numbers from a place of the device.
+///
+/// # Errors
+/// They are not all there.
+pub fn copy_back(into: &mut [u32], place: u64) -> Result<(), Code> {
+    let bytes = size_of_val(into);
+    call!(
+        "cuMemcpyAsync", into.as_mut_ptr() as u64 => u64, place => u64, bytes => usize, STREAM => Handle
+    )
+}
+
 /// A module that was loaded.
 #[derive(Debug)]
 pub struct Program(Handle);
@@ -109,12 +170,36 @@ impl Kernel<'_> {
         Ok(parameters.iter().map(|parameter| (&raw const *parameter).cast()).collect())
     }
 
+    /// Sets a `CUfunction_attribute`.
+    ///
+    /// # Errors
+    /// It cannot have this value.
+    pub fn set_attribute(self, attribute: c_int, value: c_int) -> Result<(), Code> {
+        call!(
+            "cuFuncSetAttribute", self.function => *const Function, attribute => c_int, value => c_int
+        )
+    }
+
+    /// Runs one block of one thread, with null in place of each parameter's value.
+    ///
+    /// # Errors
+    /// The kernel has parameters.
+    pub fn launch_without_values(self) -> Result<(), Code> {
+        // SAFETY: the program is loaded as long as its kernels are used.
+        let count = unsafe { sizes(self.function) }.ok_or(INVALID_VALUE)?.count();
+        self.launch_with(&vec![ptr::null(); count])
+    }
+
     /// Runs one block of one thread. Parameters are addresses and numbers of at most eight bytes.
     ///
     /// # Errors
     /// The kernel has other parameters, or does something that is an error on a GPU.
     pub fn launch(self, parameters: &[u64]) -> Result<(), Code> {
-        let (pointers, none) = (self.pointers(parameters)?, ptr::null());
+        self.launch_with(&self.pointers(parameters)?)
+    }
+
+    fn launch_with(self, pointers: &[*const u8]) -> Result<(), Code> {
+        let none = ptr::null();
         call!(
             "cuLaunchKernel", self.function => *const Function, 1 => u32, 1 => u32, 1 => u32, 1 => u32,
             1 => u32, 1 => u32, 0 => u32, STREAM => Handle, pointers.as_ptr() => *const *const u8,
@@ -269,10 +354,7 @@ impl Numbers {
     /// The driver refuses.
     pub fn read(&self) -> Result<Vec<u32>, Code> {
         let mut numbers = vec![0_u32; self.count];
-        call!(
-            "cuMemcpyAsync", numbers.as_mut_ptr() as u64 => u64, self.place => u64,
-            size_of_val(&numbers[..]) => usize, STREAM => Handle
-        )?;
+        copy_back(&mut numbers, self.place)?;
         Ok(numbers)
     }
 }

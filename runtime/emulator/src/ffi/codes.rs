@@ -7,6 +7,8 @@ pub(super) const INVALID_VALUE: c_int = 1;
 pub(super) const OUT_OF_MEMORY: c_int = 2;
 pub(super) const INVALID_PTX: c_int = 218;
 pub(super) const NOT_FOUND: c_int = 500;
+pub(super) const ALREADY_REGISTERED: c_int = 712;
+pub(super) const NOT_REGISTERED: c_int = 713;
 pub(super) const LAUNCH_FAILED: c_int = 719;
 pub(super) const NOT_SUPPORTED: c_int = 801;
 

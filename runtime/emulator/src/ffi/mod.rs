@@ -11,6 +11,7 @@ mod driver;
 mod graphs;
 mod modules;
 mod ranges;
+mod schedule;
 
 pub use driver::cuGetProcAddress;
 pub use ranges::Memory;

@@ -3,15 +3,18 @@
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_uint, c_void},
     slice,
+    sync::{Mutex, PoisonError},
 };
 
 use super::{
     allocations::MEMORY,
-    codes::{INVALID_PTX, INVALID_VALUE, LAUNCH_FAILED, NOT_FOUND, SUCCESS, give, nothing},
+    codes::{INVALID_PTX, INVALID_VALUE, LAUNCH_FAILED, NOT_FOUND, SUCCESS, give},
     counts,
+    ranges::{Allocation, Kind},
+    schedule,
 };
 use crate::{
-    machine::{Dimensions, Launch, Overlap},
+    machine::{Dimensions, Launch, Overlap, SHARED_OPT_IN},
     ptx::Module,
 };
 
@@ -24,7 +27,7 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
         "cuModuleGetGlobal" => global as *const c_void,
         "cuFuncGetModule" => module_of as *const c_void,
         "cuFuncGetName" => name_of as *const c_void,
-        "cuFuncSetAttribute" => nothing as *const c_void,
+        "cuFuncSetAttribute" => set_attribute as *const c_void,
         "cuLaunchKernel" => launch as *const c_void,
         _ => return None,
     })
@@ -36,6 +39,8 @@ pub(super) struct Function {
     module: *const Loaded,
     name: String,
     c_name: CString,
+    /// The most bytes of dynamic shared memory that it was allowed.
+    shared_allowed: Mutex<Option<usize>>,
 }
 
 /// A module, with the handles of its kernels.
@@ -66,14 +71,19 @@ unsafe extern "C" fn load(
     };
     for (place, bytes) in module.ranges() {
         // SAFETY: the module's variables live until it is unloaded.
-        unsafe { MEMORY.add(place, bytes) };
+        unsafe { MEMORY.add(place, Allocation { bytes, padded: bytes, kind: Kind::Variable }) };
     }
     let names: Vec<_> = module.kernels().map(ToOwned::to_owned).collect();
     let loaded = Box::into_raw(Box::new(Loaded { module, functions: Vec::new() }));
     let functions = names
         .into_iter()
         // A name in PTX has no zeros.
-        .map(|name| Function { module: loaded, c_name: CString::new(&*name).unwrap_or_default(), name })
+        .map(|name| Function {
+            module: loaded,
+            c_name: CString::new(&*name).unwrap_or_default(),
+            name,
+            shared_allowed: Mutex::new(None),
+        })
         .collect();
     // SAFETY: it was just made, and nobody else knows of it.
     unsafe { (*loaded).functions = functions };
@@ -88,7 +98,7 @@ unsafe extern "C" fn unload(handle: *mut Loaded) -> c_int {
     // SAFETY: the caller gives a handle of `load`, and uses it no more.
     let loaded = unsafe { Box::from_raw(handle) };
     for (place, _) in loaded.module.ranges() {
-        MEMORY.remove(place);
+        MEMORY.remove(place, Kind::Variable);
     }
     SUCCESS
 }
@@ -120,6 +130,26 @@ unsafe extern "C" fn name_of(name: *mut *const c_char, function: *const Function
     let Some(function) = (unsafe { function.as_ref() }) else { return INVALID_VALUE };
     // SAFETY: the caller gives a place for a C string, which lives as long as the module.
     unsafe { give(name, function.c_name.as_ptr()) }
+}
+
+/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`, and `CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT`, a hint.
+const MAX_DYNAMIC: c_int = 8;
+const CARVEOUT: c_int = 9;
+
+unsafe extern "C" fn set_attribute(function: *const Function, attribute: c_int, value: c_int) -> c_int {
+    // SAFETY: the caller gives a handle of `kernel`, or null.
+    let Some(function) = (unsafe { function.as_ref() }) else { return INVALID_VALUE };
+    // SAFETY: its module is loaded.
+    let kernel = unsafe { (*function.module).module.kernel(&function.name) };
+    let (Some(kernel), Ok(value)) = (kernel, usize::try_from(value)) else { return INVALID_VALUE };
+    match attribute {
+        MAX_DYNAMIC if value + kernel.shared_needed <= SHARED_OPT_IN => {
+            *function.shared_allowed.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+            SUCCESS
+        }
+        CARVEOUT => SUCCESS,
+        _ => INVALID_VALUE,
+    }
 }
 
 unsafe extern "C" fn module_of(handle: *mut *const Loaded, function: *const Function) -> c_int {
@@ -185,14 +215,16 @@ impl Call {
         let sizes = unsafe { sizes(self.function) }.ok_or(NOT_FOUND)?;
         let values = sizes.enumerate().map(|(index, size)| {
             // SAFETY: the caller says so.
-            unsafe { slice::from_raw_parts(*self.parameters.add(index), size) }.to_vec()
+            let value = unsafe { *self.parameters.add(index) };
+            // SAFETY: the caller says so of what is not null.
+            (!value.is_null()).then(|| unsafe { slice::from_raw_parts(value, size) }.to_vec())
         });
         Ok(Prepared {
             function: self.function,
             grid: Dimensions(self.grid),
             block: Dimensions(self.block),
             shared: self.shared as usize,
-            parameters: values.collect(),
+            parameters: values.collect::<Option<_>>().ok_or(INVALID_VALUE)?,
         })
     }
 }
@@ -216,18 +248,24 @@ impl Prepared {
         // SAFETY: the caller says so.
         let (name, module) = unsafe { (&(*self.function).name, &(*(*self.function).module).module) };
         counts::note(format_args!("{call} {name}"));
+        // SAFETY: the caller says so.
+        let allowed = unsafe { &(*self.function).shared_allowed };
+        let schedule = schedule::next();
         let launch = Launch {
             kernel: name,
             grid: self.grid,
             block: self.block,
             shared: self.shared,
+            shared_allowed: *allowed.lock().unwrap_or_else(PoisonError::into_inner),
             parameters: self.parameters.clone(),
             overlap,
+            schedule,
         };
         match launch.run(module, &MEMORY) {
             Ok(()) => SUCCESS,
             Err(error) => {
                 eprintln!("cuda emulator: {error}");
+                schedule::tell(&schedule);
                 LAUNCH_FAILED
             }
         }

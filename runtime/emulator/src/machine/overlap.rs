@@ -62,7 +62,7 @@ impl Written {
 }
 
 fn words(place: u64, bytes: usize) -> impl Iterator<Item = u64> {
-    place / WORD..(place + bytes as u64).div_ceil(WORD)
+    place / WORD..place.saturating_add(bytes as u64).div_ceil(WORD)
 }
 
 /// How a launch is one of several that may overlap.

@@ -4,9 +4,12 @@ use super::{
     block::Block,
     copies::Copies,
     dimensions::{LANES, Mask},
-    matrix,
+    order::Turns,
 };
-use crate::ptx::{Address, Barrier, Error, Guard, Instruction, Operand, Shuffle, Special, Vote, Work};
+use crate::ptx::{Address, Barrier, Error, Guard, Instruction, Operand, Special, Work};
+
+/// What registers have when a block begins: NaN as floats.
+const UNDEFINED: u64 = u64::MAX;
 
 /// What a lane does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,14 +29,23 @@ pub(super) struct Warp {
     count: usize,
     pub(super) states: Vec<State>,
     /// The next instruction of each lane.
-    next: Vec<usize>,
+    pub(super) next: Vec<usize>,
+    /// The instructions that are left of its turn, and those that it has run in its block.
+    left: u64,
+    spent: u64,
+    /// Those of its turn that it gave away.
+    unused: u64,
+    /// Whether others have their turn before it has to wait.
+    takes_turns: bool,
+    /// What the numbers of lanes are combined with, by xor, for the order in which they reach memory.
+    first_lane: usize,
     /// By register, then by lane.
     pub(super) registers: Vec<[u64; LANES]>,
     pub(super) copies: Copies,
 }
 
 /// Returns the lanes of a mask.
-fn lanes(mask: Mask) -> impl Iterator<Item = usize> {
+pub(super) fn lanes(mask: Mask) -> impl Iterator<Item = usize> {
     (0..LANES).filter(move |lane| mask >> lane & 1 == 1)
 }
 
@@ -50,15 +62,22 @@ impl Warp {
             count,
             states,
             next,
+            left: 0,
+            spent: 0,
+            unused: 0,
+            takes_turns: false,
+            first_lane: 0,
             registers: vec![[0; LANES]; registers],
-            copies: Copies::default(),
+            copies: Copies::new(number * LANES),
         }
     }
 
-    /// Begins again. Registers stay what they are, as on a GPU.
+    /// Begins again, with another block.
     pub(super) fn begin(&mut self) {
         self.states[..self.count].fill(State::Running);
         self.next.fill(0);
+        self.registers.fill([UNDEFINED; LANES]);
+        self.spent = 0;
         self.copies.begin();
     }
 
@@ -66,42 +85,66 @@ impl Warp {
         self.states.iter().all(|state| *state == State::Done)
     }
 
-    fn lanes_in(&self, state: State) -> Mask {
+    /// Returns whether some of its lanes have something to run.
+    pub(super) fn is_running(&self) -> bool {
+        self.states.contains(&State::Running)
+    }
+
+    /// Returns the lanes that are not done.
+    pub(super) fn alive(&self) -> Mask {
+        !self.lanes_in(State::Done)
+    }
+
+    pub(super) fn lanes_in(&self, state: State) -> Mask {
         mask_of(|lane| self.states[lane] == state)
     }
 
-    /// Runs until each lane is done or waits for other warps.
-    pub(super) fn run(&mut self, block: &mut Block<'_>) -> Result<(), Error> {
-        let kernel = block.kernel;
+    /// Runs until each lane is done or waits for other warps, or until its turn ends. It may run `budget` instructions in its block.
+    pub(super) fn run(&mut self, block: &mut Block<'_>, turns: &mut Turns, budget: u64) -> Result<(), Error> {
+        let slice = turns.slice();
+        let turn = slice.min(budget - self.spent);
+        self.takes_turns = slice != u64::MAX;
+        (self.left, self.unused) = (turn, 0);
+        self.first_lane = turns.lanes();
+        let kernel = block.grid.kernel;
         loop {
             let running = self.lanes_in(State::Running);
             // Those that are behind go first, so that all meet again after a branch.
-            let Some(at) = lanes(running).map(|lane| self.next[lane]).min() else {
-                let waiting = self.lanes_in(State::ForLanes);
-                if waiting == 0 {
-                    return Ok(());
+            let Some(at) = lanes(running).map(|lane| self.next[lane]).min() else { break };
+            if self.left == 0 {
+                self.spent += turn - self.unused;
+                if self.spent >= budget {
+                    let place = &kernel.code[at].text;
+                    let problem = format!("{place}: found {budget} instructions of a warp, expected an end");
+                    return Err(block.error(problem));
                 }
-                let place =
-                    lanes(waiting).next().map_or("", |lane| kernel.code[self.next[lane]].text.as_str());
-                return Err(block.error(format!(
-                    "{place}: found lanes {waiting:#x} that wait for others, expected all of its mask"
-                )));
-            };
+                return Ok(());
+            }
             let mask = running & mask_of(|lane| self.next[lane] == at);
             let others = lanes(running & !mask).map(|lane| self.next[lane]).min().unwrap_or(usize::MAX);
             let at = self.run_together(block, at, mask, others)?;
-            if at >= others {
+            if at >= others || self.left == 0 {
                 lanes(mask).for_each(|lane| self.next[lane] = at);
                 continue;
             }
+            self.left -= 1;
             let active = self.active(mask, kernel.code[at].guard);
             lanes(mask).for_each(|lane| self.next[lane] = at + 1);
             self.step(block, &kernel.code[at], at, active)?;
         }
+        self.spent += turn - self.left - self.unused;
+        let waiting = self.lanes_in(State::ForLanes);
+        if waiting == 0 {
+            return Ok(());
+        }
+        let place = lanes(waiting).next().map_or("", |lane| kernel.code[self.next[lane]].text.as_str());
+        Err(block.error(format!(
+            "{place}: found lanes {waiting:#x} that wait for others, expected all of its mask"
+        )))
     }
 
-    /// Runs instructions of lanes that are at one place, until one may part them or they have come to `end`, where others are.
-    /// Returns the next one.
+    /// Runs instructions of lanes that are at one place, until one may part them, their turn ends, or they have come to `end`, where
+    /// others are. Returns the next one.
     fn run_together(
         &mut self,
         block: &mut Block<'_>,
@@ -109,26 +152,36 @@ impl Warp {
         mask: Mask,
         end: usize,
     ) -> Result<usize, Error> {
-        let code = &block.kernel.code;
-        let is_whole = mask == !self.lanes_in(State::Done);
-        while at < end {
+        let code = &block.grid.kernel.code;
+        let is_whole = mask == self.alive();
+        while at < end && self.left > 0 {
             let instruction = &code[at];
             let active = self.active(mask, instruction.guard);
             match &instruction.work {
                 Work::Branch(target) if active == mask => {
+                    self.left -= 1;
                     at = *target;
                     continue;
                 }
                 Work::Branch(_) if active != 0 => return Ok(at),
-                work if work.goes_on() => self.step(block, instruction, at, active)?,
-                work if work.is_of_lanes() && active == mask && is_whole => {
-                    let taking = active & self.mask_of_lanes(block, work, active);
-                    let done = self.together(block, work, taking);
+                work if work.goes_on() => {
+                    self.step(block, instruction, at, active)?;
+                    if matches!(work, Work::Atomic { .. }) {
+                        // Others may have their turn between two of them.
+                        if self.takes_turns {
+                            self.unused += self.left - 1;
+                            self.left = 1;
+                        }
+                    }
+                }
+                work if work.is_of_lanes() && active == mask && is_whole && self.takes_all(work, active) => {
+                    let done = self.together(block, work, active);
                     done.map_err(|problem| block.error(format!("{}: {problem}", instruction.text)))?;
                 }
                 Work::Branch(_) => {}
                 _ => return Ok(at),
             }
+            self.left -= 1;
             at += 1;
         }
         Ok(at)
@@ -172,6 +225,10 @@ impl Warp {
                 let result = std::array::from_fn(|lane| function(x[lane], y[lane], z[lane]));
                 self.set(*into, active, &result);
             }
+            Work::Adjusted(adjust, function, into) => {
+                let values = self.adjusted(block, *adjust, *function);
+                self.set(*into, active, &values);
+            }
             Work::Pack(into, parts, bits) => {
                 let mut whole = [0; LANES];
                 for (index, part) in parts.iter().enumerate() {
@@ -193,17 +250,12 @@ impl Warp {
             }
             Work::Branch(target) => lanes(active).for_each(|lane| self.next[lane] = *target),
             Work::Return => lanes(active).for_each(|lane| self.states[lane] = State::Done),
-            Work::Barrier(Barrier { number, threads }) => {
-                let numbers = self.values(block, *number);
-                let counts = threads.map(|threads| self.values(block, threads));
-                for lane in lanes(active) {
-                    let count = counts
-                        .map(|counts| usize::try_from(counts[lane] & low_bits(32)).unwrap_or(usize::MAX));
-                    self.states[lane] = State::AtBarrier(numbers[lane] & low_bits(32), count);
-                }
+            Work::Barrier(barrier) => {
+                self.come_to(block, *barrier, active).map_err(|problem| wrong(block, problem))?;
             }
             Work::Load { .. } | Work::Store { .. } | Work::Atomic { .. } | Work::Copy { .. } => {
-                for lane in lanes(active) {
+                let first = self.first_lane;
+                for lane in (0..LANES).map(|lane| lane ^ first).filter(|lane| active >> lane & 1 == 1) {
                     self.access(block, &instruction.work, lane).map_err(|problem| wrong(block, problem))?;
                 }
             }
@@ -212,9 +264,24 @@ impl Warp {
             Work::StartNext => lanes(active).for_each(|lane| block.waiting.start_next(self.thread(lane))),
             Work::AwaitCopies(groups) => self.copies.wait(block, active, *groups),
             work => {
-                let Some(mask) = self.gathered(block, work, at, active) else { return Ok(()) };
-                self.together(block, work, mask).map_err(|problem| wrong(block, problem))?;
+                self.meet(block, work, at, active).map_err(|problem| wrong(block, problem))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Lets lanes wait at a barrier.
+    fn come_to(&mut self, block: &Block<'_>, barrier: Barrier, active: Mask) -> Result<(), String> {
+        let Barrier { number, threads, aligned } = barrier;
+        let alive = self.alive();
+        if aligned && active != 0 && active != alive {
+            return Err(format!("found lanes {active:#x} at an aligned barrier, expected {alive:#x}"));
+        }
+        let numbers = self.values(block, number);
+        let counts = threads.map(|threads| self.values(block, threads));
+        for lane in lanes(active) {
+            let count = counts.map(|counts| (counts[lane] & low_bits(32)) as usize);
+            self.states[lane] = State::AtBarrier(numbers[lane] & low_bits(32), count);
         }
         Ok(())
     }
@@ -222,86 +289,6 @@ impl Warp {
     /// Returns the index of a lane's thread in its block.
     pub(super) fn thread(&self, lane: usize) -> usize {
         self.number * LANES + lane
-    }
-
-    /// Returns all lanes of an instruction's mask if they have come to it; those that came before wait.
-    fn gathered(&mut self, block: &Block<'_>, work: &Work, at: usize, active: Mask) -> Option<Mask> {
-        let first = lanes(active).next()?;
-        let mask = self.mask_of_lanes(block, work, 1 << first);
-        let alive = !self.lanes_in(State::Done);
-        let waiting = lanes(self.lanes_in(State::ForLanes)).filter(|lane| self.next[*lane] == at);
-        let here = waiting.fold(active, |here, lane| here | 1 << lane);
-        if here & mask != mask & alive {
-            for lane in lanes(active) {
-                (self.states[lane], self.next[lane]) = (State::ForLanes, at);
-            }
-            return None;
-        }
-        for lane in lanes(here & mask) {
-            (self.states[lane], self.next[lane]) = (State::Running, at + 1);
-        }
-        Some(here & mask)
-    }
-
-    /// Returns the lanes that take an instruction together, as the first of some says.
-    fn mask_of_lanes(&self, block: &Block<'_>, work: &Work, of: Mask) -> Mask {
-        match work {
-            Work::Shuffle { operands: [.., mask], .. }
-            | Work::Vote { mask, .. }
-            | Work::WarpBarrier(mask) => self.value(block, *mask, of.trailing_zeros() as usize) as u32,
-            _ => Mask::MAX,
-        }
-    }
-
-    /// Runs an instruction that lanes take together.
-    fn together(&mut self, block: &Block<'_>, work: &Work, active: Mask) -> Result<(), String> {
-        match work {
-            Work::Shuffle { kind, into, valid, operands: [value, by, clamp, _] } => {
-                let [values, by, clamp] = [value, by, clamp].map(|operand| self.values(block, *operand));
-                for lane in lanes(active) {
-                    let (from, is_valid) = source(*kind, lane, by[lane], clamp[lane]);
-                    if active >> from & 1 == 0 {
-                        return Err(format!(
-                            "found lane {lane} that reads lane {from}, expected one that takes part"
-                        ));
-                    }
-                    self.registers[*into][lane] = values[from];
-                    if let Some(valid) = valid {
-                        self.registers[*valid][lane] = u64::from(is_valid);
-                    }
-                }
-            }
-            Work::Vote { kind, into, predicate, expected, .. } => {
-                let values = self.values(block, *predicate);
-                let yes = lanes(active)
-                    .filter(|lane| (values[*lane] != 0) == *expected)
-                    .fold(0, |mask, lane| mask | 1 << lane);
-                let result = match kind {
-                    Vote::Ballot => u64::from(yes),
-                    Vote::Any => u64::from(yes != 0),
-                    Vote::All => u64::from(yes == active),
-                };
-                lanes(active).for_each(|lane| self.registers[*into][lane] = result);
-            }
-            Work::WarpBarrier(_) => {}
-            Work::Matrix { ty, d, a, b, c } => {
-                if active != Mask::MAX {
-                    return Err(format!("found lanes {active:#x}, expected all"));
-                }
-                let read = |operands: &[Operand]| {
-                    operands.iter().map(|operand| self.values(block, *operand)).collect::<Vec<_>>()
-                };
-                let results = matrix::product(*ty, &read(a), &read(b), &read(c));
-                for (into, values) in d.iter().zip(results) {
-                    self.registers[*into] = values;
-                }
-            }
-            Work::LoadMatrix { into, from, transposed } => {
-                self.load_matrices(block, into, *from, *transposed)?
-            }
-            _ => return Err("found no work for lanes together, expected some".to_owned()),
-        }
-        Ok(())
     }
 
     /// Returns the address that a lane means.
@@ -317,9 +304,9 @@ impl Warp {
                 let of = |sizes: [u32; 3], dimension: usize| u64::from(sizes[dimension]);
                 match special {
                     Special::Thread(dimension) => of(block.thread(self.number, lane), dimension),
-                    Special::BlockSize(dimension) => of(block.place.block.0, dimension),
-                    Special::Block(dimension) => of(block.place.index, dimension),
-                    Special::GridSize(dimension) => of(block.place.grid.0, dimension),
+                    Special::BlockSize(dimension) => of(block.grid.block.0, dimension),
+                    Special::Block(dimension) => of(block.index, dimension),
+                    Special::GridSize(dimension) => of(block.grid.size.0, dimension),
                     Special::Lane => lane as u64,
                     Special::Warp => self.number as u64,
                 }
@@ -343,7 +330,7 @@ impl Warp {
     }
 
     /// Returns what an operand is in each lane.
-    fn values(&self, block: &Block<'_>, operand: Operand) -> [u64; LANES] {
+    pub(super) fn values(&self, block: &Block<'_>, operand: Operand) -> [u64; LANES] {
         *self.lanes_of(block, operand, &mut [0; LANES])
     }
 
@@ -360,21 +347,4 @@ impl Warp {
 
 fn low_bits(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
-}
-
-/// Returns the lane that a lane's value comes from, and whether it is in the segment: PTX ISA, `shfl.sync`.
-fn source(kind: Shuffle, lane: usize, by: u64, clamp: u64) -> (usize, bool) {
-    let (lane, by) = (lane as i64, (by & 31) as i64);
-    let (clamp, segments) = ((clamp & 31) as i64, (clamp >> 8 & 31) as i64);
-    let (first, last) = (lane & segments, (lane & segments) | (clamp & !segments));
-    let (from, is_valid) = match kind {
-        Shuffle::Up => (lane - by, lane - by >= last),
-        Shuffle::Down => (lane + by, lane + by <= last),
-        Shuffle::Butterfly => (lane ^ by, lane ^ by <= last),
-        Shuffle::Index => {
-            let from = first | (by & !segments);
-            (from, from <= last)
-        }
-    };
-    (if is_valid { from } else { lane } as usize, is_valid)
 }

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use super::{
     instruction::{Barrier, Guard, Instruction, MatrixType, Operand, Register, Shuffle, Vote, Work},
-    memory,
+    memory, modifiers,
     operands::{Scope, parts, separated},
+    target::Target,
     words::Words,
 };
 use crate::{alu, types::Type};
@@ -15,6 +16,7 @@ pub(super) fn decode(
     text: &str,
     scope: &Scope,
     targets: &HashMap<&str, usize>,
+    target: Target,
 ) -> Result<Instruction, String> {
     let (guard, rest) = match text.strip_prefix('@') {
         Some(rest) => {
@@ -29,7 +31,9 @@ pub(super) fn decode(
     let operands = if operands.trim().is_empty() { Vec::new() } else { separated(operands.trim()) };
     let mut parts = name.split('.');
     let words = Words { op: parts.next().unwrap_or_default(), modifiers: parts.collect(), operands };
-    let work = work(&words, scope, targets)?;
+    target.check(&words)?;
+    modifiers::check(&words)?;
+    let work = modifiers::adjusted(&words, work(&words, scope, targets)?)?;
     Ok(Instruction { guard, work, text: text.to_owned() })
 }
 
@@ -48,12 +52,13 @@ fn work(words: &Words<'_>, scope: &Scope, targets: &HashMap<&str, usize>) -> Res
         }
         "ret" | "exit" => Work::Return,
         "griddepcontrol" if words.has("wait") => Work::AwaitKernels,
-        "griddepcontrol" => Work::StartNext,
+        "griddepcontrol" if words.has("launch_dependents") => Work::StartNext,
         "membar" | "fence" | "prefetch" | "nanosleep" => Work::Nothing,
         "bar" | "barrier" if words.has("warp") => Work::WarpBarrier(read(0)?),
         "bar" | "barrier" if words.has("sync") => Work::Barrier(Barrier {
             number: read(0)?,
             threads: if words.operands.len() > 1 { Some(read(1)?) } else { None },
+            aligned: words.op == "bar" || words.has("aligned"),
         }),
         "shfl" => shuffle(words, scope)?,
         "vote" => vote(words, scope)?,

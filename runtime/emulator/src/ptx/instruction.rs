@@ -74,6 +74,8 @@ pub(crate) struct Barrier {
     pub(crate) number: Operand,
     /// All threads of the block without a number.
     pub(crate) threads: Option<Operand>,
+    /// Whether all lanes of a warp have to come to it at once.
+    pub(crate) aligned: bool,
 }
 
 /// The elements of the operands of a matrix product. Sums are `f32`, or `s32` of bytes.
@@ -84,6 +86,27 @@ pub(crate) enum MatrixType {
     S8,
 }
 
+/// What modifiers do to operands and results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Adjust {
+    /// Subnormal operands of `f32` become zero.
+    pub(crate) flushes_operands: bool,
+    /// A subnormal result of `f32` becomes zero.
+    pub(crate) flushes_result: bool,
+    /// A result of `f32` is between 0 and 1; NaN becomes 0.
+    pub(crate) saturates: bool,
+    /// Numbers below zero become zero. The type is that of the result.
+    pub(crate) rectifies: Option<Type>,
+}
+
+/// A function of operands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Function {
+    Unary(fn(u64) -> u64, Operand),
+    Binary(fn(u64, u64) -> u64, [Operand; 2]),
+    Ternary(fn(u64, u64, u64) -> u64, [Operand; 3]),
+}
+
 /// What an instruction does.
 #[derive(Debug, Clone)]
 pub(crate) enum Work {
@@ -91,6 +114,8 @@ pub(crate) enum Work {
     Unary(fn(u64) -> u64, Register, Operand),
     Binary(fn(u64, u64) -> u64, Register, [Operand; 2]),
     Ternary(fn(u64, u64, u64) -> u64, Register, [Operand; 3]),
+    /// Computes a function of operands that are changed before, or whose result is changed.
+    Adjusted(Adjust, Function, Register),
     /// Puts parts of so many bits together, the first lowest.
     Pack(Register, Vec<Operand>, u32),
     /// Takes them apart. Some are not wanted.
@@ -117,6 +142,9 @@ pub(crate) enum Work {
         old: Option<Register>,
         at: Address,
         operands: [Operand; 2],
+        /// Whether it sees what was done before others of other blocks that release.
+        acquires: bool,
+        releases: bool,
     },
     /// Begins to copy bytes from global to shared memory; the rest of `bytes` is zero.
     Copy {
@@ -177,6 +205,7 @@ impl Work {
                 | Self::Unary(..)
                 | Self::Binary(..)
                 | Self::Ternary(..)
+                | Self::Adjusted(..)
                 | Self::Pack(..)
                 | Self::Unpack(..)
                 | Self::Load { .. }

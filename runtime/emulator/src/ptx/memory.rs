@@ -36,7 +36,7 @@ pub(super) fn decode(words: &Words<'_>, scope: &Scope) -> Result<Option<Work>, S
         },
         "cvta" => {
             let function: fn(u64, u64) -> u64 =
-                if words.has("to") { |x, window| x - window } else { |x, window| x + window };
+                if words.has("to") { u64::wrapping_sub } else { u64::wrapping_add };
             let window = match words.space() {
                 Space::Shared => SHARED_WINDOW,
                 Space::Local => LOCAL_WINDOW,
@@ -50,6 +50,8 @@ pub(super) fn decode(words: &Words<'_>, scope: &Scope) -> Result<Option<Work>, S
             let other =
                 if words.operands.len() > first + 2 { read(first + 2)? } else { Operand::Constant(0) };
             let function = alu::atomic(&words.modifiers, words.ty()?);
+            // In shared memory, and among the threads of a block, barriers order.
+            let is_wide = words.space() == Space::Global && !words.has("cta");
             Work::Atomic {
                 space: words.space(),
                 ty: words.ty()?,
@@ -57,19 +59,33 @@ pub(super) fn decode(words: &Words<'_>, scope: &Scope) -> Result<Option<Work>, S
                 old,
                 at: address(first)?,
                 operands: [read(first + 1)?, other],
+                acquires: is_wide && (words.has("acq_rel") || words.has("acquire")),
+                releases: is_wide && (words.has("acq_rel") || words.has("release")),
             }
         }
         "cp" if words.has("async") => return copy(words, scope),
-        "ldmatrix" => Work::LoadMatrix {
-            into: parts(words.operand(0)?)
-                .into_iter()
-                .map(|name| scope.register(name))
-                .collect::<Result<_, _>>()?,
-            from: address(1)?,
-            transposed: words.has("trans"),
-        },
+        "ldmatrix" => matrices(words, scope)?,
         _ => return Ok(None),
     }))
+}
+
+/// Reads a load of matrices: `ldmatrix.sync.aligned.m8n8.x4.shared.b16`.
+fn matrices(words: &Words<'_>, scope: &Scope) -> Result<Work, String> {
+    let into: Vec<_> =
+        parts(words.operand(0)?).into_iter().map(|name| scope.register(name)).collect::<Result<_, _>>()?;
+    let count = [("x1", 1), ("x2", 2), ("x4", 4)].iter().find(|(name, _)| words.has(name));
+    let count = count.map_or(0, |(_, count)| *count);
+    if !["sync", "aligned", "m8n8", "b16"].iter().all(|name| words.has(name))
+        || words.space() != Space::Shared
+        || into.len() != count
+    {
+        return Err(
+            "found another load of matrices, expected .sync.aligned.m8n8 with .x1, .x2 or .x4 and as \
+                    many registers, .shared and .b16"
+                .to_owned(),
+        );
+    }
+    Ok(Work::LoadMatrix { into, from: scope.address(words.operand(1)?)?, transposed: words.has("trans") })
 }
 
 /// Reads a copy to shared memory, or what ends a group of them or waits for some, if it is one of these.
@@ -95,6 +111,9 @@ fn copy(words: &Words<'_>, scope: &Scope) -> Result<Option<Work>, String> {
     let (bytes, sizes): (_, &[usize]) = (number(2)?, if words.has("cg") { &[16] } else { &[4, 8, 16] });
     if !sizes.contains(&bytes) {
         return Err(format!("found {bytes} bytes, expected one of {sizes:?}"));
+    }
+    if words.operands.len() > 4 || words.operands.get(3).is_some_and(|text| scope.is_predicate(text)) {
+        return Err("found ignore-src or a cache policy, expected a number of bytes to read".to_owned());
     }
     let valid = words.operands.get(3).map(|text| scope.operand(text)).transpose()?;
     Ok(Some(Work::Copy {

@@ -3,13 +3,16 @@
 mod decode;
 mod instruction;
 mod memory;
+mod modifiers;
 mod module;
 mod operands;
 mod parse;
+mod target;
+mod variable;
 mod words;
 
 pub(crate) use instruction::{
-    Address, Barrier, Guard, Instruction, MatrixType, Operand, Shuffle, Special, Vote, Work,
+    Address, Adjust, Barrier, Function, Guard, Instruction, MatrixType, Operand, Shuffle, Special, Vote, Work,
 };
 pub(crate) use module::Kernel;
 pub use module::{Error, Module};

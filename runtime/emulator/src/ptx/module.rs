@@ -45,10 +45,16 @@ pub(crate) struct Kernel {
     pub(crate) parameters: Vec<(usize, usize)>,
     /// The number of registers of a thread.
     pub(crate) registers: usize,
-    /// Bytes of static shared memory of a block.
+    /// Bytes of static shared memory of a block, with what is between its variables.
     pub(crate) shared: usize,
+    /// Those that a GPU needs for it.
+    pub(crate) shared_needed: usize,
     /// Bytes of local memory of a thread.
     pub(crate) local: usize,
+    /// The most threads of a block, if it says so.
+    pub(crate) threads_max: Option<usize>,
+    /// The threads that a block has to have.
+    pub(crate) threads_needed: Option<[u32; 3]>,
 }
 
 impl Module {

@@ -28,6 +28,8 @@ pub(super) struct Scope {
     /// Prefixes such as `%r`, with first registers and counts. Of equal ones the last is meant, as among names.
     prefixes: Vec<(String, Register, usize)>,
     names: Vec<(String, Register)>,
+    /// Prefixes and names of predicates.
+    predicates: Vec<String>,
     /// How many prefixes, names and registers there were when each of the open scopes began.
     outer: Vec<[usize; 3]>,
     /// The registers of the open scopes. Others take the place of those of closed ones.
@@ -38,7 +40,15 @@ pub(super) struct Scope {
 
 impl Scope {
     pub(super) fn new(symbols: HashMap<String, Symbol>) -> Self {
-        Self { symbols, prefixes: Vec::new(), names: Vec::new(), outer: Vec::new(), used: 0, registers: 0 }
+        Self {
+            symbols,
+            prefixes: Vec::new(),
+            names: Vec::new(),
+            predicates: Vec::new(),
+            outer: Vec::new(),
+            used: 0,
+            registers: 0,
+        }
     }
 
     /// Begins an inner scope, whose registers others do not know.
@@ -71,6 +81,18 @@ impl Scope {
         self.used += count;
         self.registers = self.registers.max(self.used);
         Ok(())
+    }
+
+    /// Notes that registers are predicates: `%p<4>`, or one by its name.
+    pub(super) fn declare_predicates(&mut self, text: &str) {
+        self.predicates.push(text.split('<').next().unwrap_or_default().to_owned());
+    }
+
+    /// Returns whether a register is a predicate.
+    pub(super) fn is_predicate(&self, name: &str) -> bool {
+        let name = name.trim_start_matches('!');
+        let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        self.register(name).is_ok() && self.predicates.iter().any(|known| known == prefix || known == name)
     }
 
     /// Returns the register with a name.

@@ -9,9 +9,13 @@ use super::{
     decode::decode,
     instruction::Work,
     module::{Error, Global, Kernel, Module},
-    operands::{Scope, Symbol, constant},
+    operands::{Scope, Symbol},
+    target::Target,
+    variable::Variable,
 };
-use crate::types::{DYNAMIC_SHARED, Type};
+
+/// The most static shared memory of a kernel.
+const SHARED_MAX: usize = 48 << 10;
 
 impl Module {
     /// Reads a module.
@@ -29,10 +33,13 @@ fn module(text: &str) -> Result<Module, Error> {
     let mut found = Module { kernels: BTreeMap::new(), globals: Vec::new() };
     let mut symbols = HashMap::new();
     let mut shared = Vec::new();
+    let mut target = Target::default();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         if [".version", ".target", ".address_size", ".file"].iter().any(|word| rest.starts_with(word)) {
-            rest = rest.split_once('\n').map_or("", |(_, after)| after).trim_start();
+            let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+            target.read(line.trim()).map_err(|problem| Error::new("module", problem))?;
+            rest = after.trim_start();
             continue;
         }
         let end = rest
@@ -40,8 +47,9 @@ fn module(text: &str) -> Result<Module, Error> {
             .ok_or_else(|| Error::new("module", "found no end, expected `;` or `}`"))?;
         let head = &rest[..end];
         if head.contains(".entry") {
+            target.check_given().map_err(|problem| Error::new("module", problem))?;
             let (body, after) = body(&rest[end..])?;
-            let kernel = kernel(head, body, &symbols, &shared)?;
+            let kernel = kernel((head, body), &symbols, &shared, target)?;
             found.kernels.insert(kernel.name.clone(), kernel);
             rest = after.trim_start();
         } else if head.contains(".func") {
@@ -85,78 +93,13 @@ fn body(text: &str) -> Result<(&str, &str), Error> {
     Err(Error::new("module", "found no end of a kernel, expected `}`"))
 }
 
-/// A variable as it is declared.
-#[derive(Debug)]
-struct Variable<'t> {
-    space: &'t str,
-    name: String,
-    align: usize,
-    is_extern: bool,
-    content: Vec<u8>,
-}
-
-impl<'t> Variable<'t> {
-    /// Reads `.visible .global .align 4 .u32 x[2] = {1, 2}`.
-    fn parse(text: &'t str) -> Result<Self, Error> {
-        let bad = |problem: &str| Error::new(text.trim(), problem);
-        let (declared, values) =
-            text.split_once('=').map_or((text, None), |(left, right)| (left, Some(right)));
-        let mut align = None;
-        let (mut space, mut ty, mut name, mut is_extern) = (None, None, None, false);
-        let mut words = declared.split_whitespace();
-        while let Some(word) = words.next() {
-            match word {
-                ".align" => align = words.next().and_then(|word| word.parse().ok()),
-                ".extern" => is_extern = true,
-                ".global" | ".const" | ".shared" | ".local" | ".param" => space = word.strip_prefix('.'),
-                _ if word.starts_with('.') => ty = ty.or(Type::of(&word[1..])),
-                _ => name = Some(word),
-            }
-        }
-        let (space, ty) = (
-            space.ok_or_else(|| bad("found no state space, expected one"))?,
-            ty.ok_or_else(|| bad("found no type, expected one"))?,
-        );
-        let name = name.ok_or_else(|| bad("found no name, expected one"))?;
-        let (name, sizes) = name.split_once('[').unwrap_or((name, ""));
-        let count = sizes
-            .split(['[', ']'])
-            .map(str::trim)
-            .filter(|size| !size.is_empty())
-            .try_fold(1_usize, |count, size| count.checked_mul(size.parse().ok()?));
-        let count = if sizes.starts_with(']') { Some(0) } else { count };
-        let count =
-            count.filter(|count| *count <= 1 << 28).ok_or_else(|| bad("found no size, expected numbers"))?;
-        let mut content = Vec::with_capacity(count * ty.bytes());
-        for value in
-            values.unwrap_or_default().split(['{', '}', ',']).map(str::trim).filter(|value| !value.is_empty())
-        {
-            let value =
-                constant(value).ok_or_else(|| bad("found a value that is no number, expected numbers"))?;
-            content.extend(&value.to_le_bytes()[..ty.bytes()]);
-        }
-        content.resize(count * ty.bytes(), 0);
-        Ok(Self { space, name: name.to_owned(), align: align.unwrap_or(ty.bytes()), is_extern, content })
-    }
-
-    /// Returns its place after `used` bytes, and adds it to them.
-    fn place(&self, used: &mut usize) -> u64 {
-        if self.is_extern {
-            return DYNAMIC_SHARED;
-        }
-        let place = used.next_multiple_of(self.align.max(1));
-        *used = place + self.content.len();
-        place as u64
-    }
-}
-
 /// Reads a kernel: `.visible .entry name( parameters ) .maxntid 32, 1, 1`, and its body. Of the module's variables in shared memory
 /// it has those that it names.
 fn kernel(
-    head: &str,
-    body: &str,
+    (head, body): (&str, &str),
     symbols: &HashMap<String, Symbol>,
     shared: &[Variable<'_>],
+    target: Target,
 ) -> Result<Kernel, Error> {
     let after = head.split(".entry").nth(1).unwrap_or_default();
     let (name, parameters) =
@@ -165,7 +108,7 @@ fn kernel(
     let mut kernel = Kernel { name: name.trim().to_owned(), ..Kernel::default() };
     let mut scope = Scope::new(symbols.clone());
     for variable in shared.iter().filter(|variable| body.contains(&variable.name)) {
-        let place = Symbol::Shared(variable.place(&mut kernel.shared));
+        let place = kernel.place_shared(variable);
         scope.symbols.insert(variable.name.clone(), place);
     }
     let mut offset = 0;
@@ -182,25 +125,62 @@ fn kernel(
         kernel.parameters.push((place as usize, variable.content.len()));
         scope.symbols.insert(variable.name, Symbol::Parameter(place));
     }
-    code(body, &mut scope, &mut kernel)?;
-    if !matches!(kernel.code.last().map(|last| &last.work), Some(Work::Return | Work::Branch(_))) {
+    code(body, &mut scope, &mut kernel, target)?;
+    let ends = kernel
+        .code
+        .last()
+        .is_some_and(|last| last.guard.is_none() && matches!(last.work, Work::Return | Work::Branch(_)));
+    if !ends {
         return Err(Error::new(&kernel.name, "found no return at the end, expected one"));
     }
+    if kernel.shared_needed > SHARED_MAX {
+        let found = kernel.shared_needed;
+        let problem = format!("found {found} bytes of shared memory, expected at most {SHARED_MAX}");
+        return Err(Error::new(&kernel.name, problem));
+    }
+    kernel.threads_max =
+        threads(head, ".maxntid").map(|sizes| sizes.iter().map(|size| *size as usize).product());
+    kernel.threads_needed = threads(head, ".reqntid");
     kernel.registers = scope.registers;
     Ok(kernel)
 }
 
+impl Kernel {
+    fn place_shared(&mut self, variable: &Variable<'_>) -> Symbol {
+        variable.place(&mut self.shared_needed);
+        Symbol::Shared(variable.place_exactly(&mut self.shared))
+    }
+}
+
+/// Returns the threads that a directive of a kernel says: `.maxntid 32, 1, 1`.
+fn threads(head: &str, directive: &str) -> Option<[u32; 3]> {
+    let numbers = head.split(directive).nth(1)?.split('.').next()?;
+    let mut sizes = [1; 3];
+    for (size, number) in sizes.iter_mut().zip(numbers.split([',', '\n']).map(str::trim)) {
+        *size = number.parse().unwrap_or(1);
+    }
+    Some(sizes)
+}
+
 /// Reads the body of a kernel.
-fn code(body: &str, scope: &mut Scope, kernel: &mut Kernel) -> Result<(), Error> {
+fn code(body: &str, scope: &mut Scope, kernel: &mut Kernel, target: Target) -> Result<(), Error> {
     let statements = statements(body);
     let mut targets = HashMap::new();
     let mut count = 0;
     for statement in &statements {
         match statement {
-            Statement::Label(label) => _ = targets.insert(*label, count),
+            Statement::Label(label) if targets.insert(*label, count).is_some() => {
+                return Err(Error::new(&kernel.name, format!("found the label {label} twice, expected one")));
+            }
             Statement::Text(text) if !text.starts_with('.') => count += 1,
             _ => {}
         }
+    }
+    if let Some((label, _)) = targets.iter().find(|(_, target)| **target == count) {
+        return Err(Error::new(
+            &kernel.name,
+            format!("found nothing after {label}, expected an instruction"),
+        ));
     }
     for statement in &statements {
         match statement {
@@ -209,7 +189,7 @@ fn code(body: &str, scope: &mut Scope, kernel: &mut Kernel) -> Result<(), Error>
             Statement::Label(_) => {}
             Statement::Text(text) if text.starts_with('.') => declare(text, scope, kernel)?,
             Statement::Text(text) => {
-                let instruction = decode(text, scope, &targets)
+                let instruction = decode(text, scope, &targets, target)
                     .map_err(|problem| Error::new(format!("{}: {text}", kernel.name), problem))?;
                 kernel.code.push(instruction);
             }
@@ -262,14 +242,18 @@ fn declare(text: &str, scope: &mut Scope, kernel: &mut Kernel) -> Result<(), Err
     match text.split_whitespace().next() {
         Some(".reg") => {
             let names = text.split_whitespace().skip(2).collect::<String>();
+            let are_predicates = text.split_whitespace().nth(1) == Some(".pred");
             for name in names.split(',') {
+                if are_predicates {
+                    scope.declare_predicates(name);
+                }
                 scope.declare(name).map_err(|problem| Error::new(place(), problem))?;
             }
         }
         Some(".shared" | ".local") => {
             let variable = Variable::parse(text)?;
             let symbol = match variable.space {
-                "shared" => Symbol::Shared(variable.place(&mut kernel.shared)),
+                "shared" => kernel.place_shared(&variable),
                 _ => Symbol::Local(variable.place(&mut kernel.local)),
             };
             scope.symbols.insert(variable.name, symbol);
@@ -288,19 +272,6 @@ fn declare(text: &str, scope: &mut Scope, kernel: &mut Kernel) -> Result<(), Err
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn variables_have_places_and_values() {
-        let mut used = 3;
-        let variable = Variable::parse(".shared .align 16 .b8 x[3][4]").unwrap();
-        assert_eq!((variable.place(&mut used), used, variable.name.as_str()), (16, 28, "x"));
-        let variable = Variable::parse(".visible .global .align 4 .u32 y[3] = {1, 0x102}").unwrap();
-        assert_eq!(variable.content, [1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0]);
-        let variable = Variable::parse(".extern .shared .align 16 .b8 z[]").unwrap();
-        assert_eq!((variable.place(&mut used), used), (DYNAMIC_SHARED, 28));
-        let error = Variable::parse(".global .b8 x[n]").unwrap_err().to_string();
-        assert_eq!(error, ".global .b8 x[n]: found no size, expected numbers");
-    }
 
     #[test]
     fn bodies_are_taken_apart() {
