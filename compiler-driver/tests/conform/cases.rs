@@ -1,6 +1,7 @@
 //! Tests as they are written.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -63,6 +64,26 @@ pub(crate) fn of_checkout(folder: &Path) -> Vec<Case> {
         cases.extend(files(&folder).into_iter().map(of));
     }
     cases
+}
+
+/// Names of tests that are run, to find what of a ledger is about them.
+pub(crate) struct Names<'a> {
+    cases: BTreeSet<&'a str>,
+    /// How names begin of which all tests are run.
+    groups: &'static [&'static str],
+}
+
+impl<'a> Names<'a> {
+    pub(crate) fn of(cases: &'a [Case], groups: &'static [&'static str]) -> Self {
+        Self { cases: cases.iter().map(|case| case.name.as_str()).collect(), groups }
+    }
+
+    /// Returns whether a name of the ledger is a test that is run: of a group, a case's own, or that of a function in it.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let is_case = |name: &str| self.cases.contains(name);
+        let mut folders = name.match_indices('/').map(|(at, _)| &name[..at]);
+        self.groups.iter().any(|group| name.starts_with(group)) || is_case(name) || folders.any(is_case)
+    }
 }
 
 /// Returns the MLIR files in a folder, sorted.
@@ -138,4 +159,17 @@ fn checks_become_calls() {
     );
     let call = "stablehlo.custom_call @check.expect_eq(%0, %1) : (tensor<i1>, tensor<i1>) -> ()";
     assert_eq!(plain(call), call);
+}
+
+#[test]
+fn names_in_a_ledger_belong_to_cases_and_groups() {
+    let case = |name: &str| Case { name: name.to_owned(), text: String::new() };
+    let cases = [case("interpret/add#1"), case("testdata/dynamic/add")];
+    let names = Names::of(&cases, &["own/"]);
+    for name in ["interpret/add#1", "interpret/add#1/main", "testdata/dynamic/add", "own/gone"] {
+        assert!(names.has(name), "{name}");
+    }
+    for name in ["interpret/add#10", "interpret/add", "testdata/add", "interpret/chlo/top_k#0"] {
+        assert!(!names.has(name), "{name}");
+    }
 }

@@ -15,8 +15,14 @@ pub(crate) fn read(path: &Path) -> Ledger {
         .collect()
 }
 
-/// Writes a ledger, in which `found` takes the place of what is known.
-pub(crate) fn write(path: &Path, mut known: Ledger, found: Ledger) {
+/// Returns the tests that are run, but have no outcome any more.
+pub(crate) fn lost(known: &Ledger, found: &Ledger, is_run: impl Fn(&str) -> bool) -> Vec<String> {
+    known.keys().filter(|name| is_run(name) && !found.contains_key(*name)).cloned().collect()
+}
+
+/// Writes a ledger, in which `found` takes the place of what is known, and without those that are lost.
+pub(crate) fn write(path: &Path, mut known: Ledger, found: Ledger, lost: &[String]) {
+    known.retain(|name, _| !lost.contains(name));
     known.extend(found);
     let lines: String = known.iter().map(|(name, outcome)| format!("{name}: {outcome}\n")).collect();
     let head = "// What becomes of StableHLO's tests. `cargo xtask conform --bless` writes this file.\n";
@@ -44,4 +50,19 @@ pub(crate) fn summary(found: &Ledger) -> String {
         *counts.entry(outcome.split([' ', ':']).next().unwrap_or_default()).or_insert(0) += 1;
     }
     counts.iter().map(|(outcome, count)| format!("{outcome} {count}")).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn tests_that_are_gone_leave_the_ledger() {
+    let of = |lines: &[(&str, &str)]| -> Ledger {
+        lines.iter().map(|(name, outcome)| ((*name).to_owned(), (*outcome).to_owned())).collect()
+    };
+    let known = of(&[("a/gone", "pass"), ("a/stays", "pass"), ("b/not run", "near ulp=4")]);
+    let found = of(&[("a/new", "pass"), ("a/stays", "pass")]);
+    let lost = lost(&known, &found, |name| name.starts_with("a/"));
+    assert_eq!(lost, ["a/gone"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.txt");
+    write(&path, known, found, &lost);
+    assert_eq!(read(&path), of(&[("a/new", "pass"), ("a/stays", "pass"), ("b/not run", "near ulp=4")]));
 }

@@ -21,7 +21,7 @@ use std::{
 };
 
 use batch::Bench;
-use cases::Case;
+use cases::{Case, Names};
 
 /// Tests that are compiled at once: compiling them one by one takes twice as long.
 const BATCH: usize = 24;
@@ -74,21 +74,52 @@ fn every_test_does_what_the_ledger_says() {
     let only = text(ONLY);
     cases.retain(|case| only.as_ref().is_none_or(|only| case.name.contains(only.as_str())));
     assert!(!cases.is_empty(), "found no tests");
+    // The committed tests are some of a checkout's, and all of our own.
+    let groups: &[&str] = match (&only, &source) {
+        (Some(_), _) => &[],
+        (None, Some(_)) => &["interpret/", "testdata/"],
+        (None, None) => &["own/"],
+    };
+    let names = Names::of(&cases, groups);
     let found = run(&cases, &target);
     let path =
         folder().join(if target == "cpu" { "ledger.txt".to_owned() } else { format!("ledger_{target}.txt") });
     let known = ledger::read(&path);
     eprintln!("{}", ledger::summary(&found));
+    let lost = ledger::lost(&known, &found, |name| names.has(name));
+    let lines = lost.iter().map(|name| format!("{name}: found no outcome, expected {}", known[name]));
+    let lines: Vec<_> = lines.collect();
     if env::var_os(BLESS).is_some() {
-        return ledger::write(&path, known, found);
+        lines.iter().for_each(|line| eprintln!("{line}; it leaves the ledger"));
+        return ledger::write(&path, known, found, &lost);
     }
-    let changed = ledger::changes(&known, &found);
+    let changed = [ledger::changes(&known, &found), lines].concat();
     assert!(changed.is_empty(), "found {} changes:\n{}", changed.len(), changed.join("\n"));
+}
+
+/// The ledgers: of CPUs, and of other targets.
+const LEDGERS: [&str; 3] = ["ledger.txt", "ledger_cuda.txt", "ledger_vulkan.txt"];
+
+#[test]
+fn every_committed_test_is_in_the_ledgers() {
+    let cases = cases::committed(&folder().join("cases"));
+    for ledger in LEDGERS {
+        let known = ledger::read(&folder().join(ledger));
+        let has_outcome = |case: &Case| {
+            let names = Names::of(std::slice::from_ref(case), &[]);
+            // Names that begin with it follow each other.
+            let mut own =
+                known.range(case.name.clone()..).take_while(|(name, _)| name.starts_with(&case.name));
+            own.any(|(name, _)| names.has(name))
+        };
+        let without: Vec<_> = cases.iter().filter(|case| !has_outcome(case)).map(|case| &case.name).collect();
+        assert!(without.is_empty(), "{ledger}: found no outcome of {without:#?}");
+    }
 }
 
 #[test]
 fn no_test_in_the_ledger_is_wrong() {
-    for name in ["ledger.txt", "ledger_cuda.txt", "ledger_vulkan.txt"] {
+    for name in LEDGERS {
         let wrong: Vec<_> = ledger::read(&folder().join(name))
             .into_iter()
             .filter(|(_, outcome)| outcome.starts_with("wrong"))

@@ -73,7 +73,8 @@ impl Server {
             .arg(format!("demo={}", bundle.display()))
             .args(["--listen", listen, "-t", "2"])
             .args(arguments);
-        let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut process =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let (found, url) = mpsc::channel();
         let log = BufReader::new(process.stderr.take().unwrap());
         let notes = Arc::<Mutex<String>>::default();

@@ -1,6 +1,9 @@
 //! The bandwidth of reading memory, which limits the speed of a decode step.
 
-use std::{io, thread, time::Instant};
+use std::{
+    io, thread,
+    time::{Duration, Instant},
+};
 
 use memmap2::MmapMut;
 
@@ -8,6 +11,12 @@ use crate::error::Error;
 
 /// Bytes that a measurement reads: many times what caches hold.
 const BYTES: usize = 1 << 30;
+
+/// The size of large pages, of which each thread has whole ones.
+const PAGE: usize = 2 << 20;
+
+/// The shortest time of a measurement: where memory is fast, one read of all ends before the threads are up to speed.
+const LEAST: Duration = Duration::from_millis(200);
 
 /// Measures how fast this machine reads memory.
 ///
@@ -29,24 +38,38 @@ impl ReadBandwidth {
         // Where large pages are not to be had, small ones do.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::HugePage);
-        memory.fill(1);
-        Ok(Self { memory, threads: threads.max(1) })
-    }
-
-    /// Reads all of the memory once and returns bytes per second.
-    #[must_use]
-    pub fn bytes_per_second(&self) -> f64 {
-        let part = self.memory.len().div_ceil(self.threads).max(1);
-        let start = Instant::now();
+        let threads = threads.max(1);
+        // Each thread fills what it will read, because a page lies near the processor that wrote to it first.
         thread::scope(|scope| {
-            for part in self.memory.chunks(part) {
-                scope.spawn(|| std::hint::black_box(sum(part)));
+            for part in memory.chunks_mut(part(BYTES, threads)) {
+                scope.spawn(move || part.fill(1));
             }
         });
-        #[expect(clippy::cast_precision_loss, reason = "a number of bytes")]
-        let bytes = self.memory.len() as f64;
+        Ok(Self { memory, threads })
+    }
+
+    /// Reads all of the memory, again and again for a while, and returns bytes per second.
+    #[must_use]
+    pub fn bytes_per_second(&self) -> f64 {
+        let start = Instant::now();
+        let mut bytes = 0.0;
+        while start.elapsed() < LEAST {
+            thread::scope(|scope| {
+                for part in self.memory.chunks(part(self.memory.len(), self.threads)) {
+                    scope.spawn(|| std::hint::black_box(sum(part)));
+                }
+            });
+            #[expect(clippy::cast_precision_loss, reason = "a number of bytes")]
+            let all = self.memory.len() as f64;
+            bytes += all;
+        }
         bytes / start.elapsed().as_secs_f64()
     }
+}
+
+/// Returns the bytes of each of so many threads: whole pages, of which the last thread may have fewer.
+fn part(bytes: usize, threads: usize) -> usize {
+    bytes.div_ceil(threads).next_multiple_of(PAGE)
 }
 
 /// Sums all words, reading at four places at once as the kernels do.
@@ -81,6 +104,16 @@ fn add_words(sums: &mut [u64], line: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_thread_has_whole_pages_and_all_of_them_have_all() {
+        for threads in [1, 2, 3, 7, 64, 511, 512, 1000] {
+            let part = part(BYTES, threads);
+            assert!(part.is_multiple_of(PAGE), "{threads}");
+            assert!(BYTES.div_ceil(part) <= threads, "{threads}");
+        }
+        assert_eq!([part(BYTES, 1), part(BYTES, 2)], [BYTES, BYTES / 2]);
+    }
 
     #[test]
     fn the_sum_reads_every_byte() {

@@ -2,9 +2,12 @@
 //!
 //! Its source comes from the package llama-cpp-python.
 
-use std::path::{Path, PathBuf};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 
 use crate::{
     shell,
@@ -31,9 +34,37 @@ pub(super) fn python(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
     venv::python(workspace, &folder.join("venv"), Packages::Named(&[GGUF]))
 }
 
+/// Returns the folder that the variable names, which is relative to the caller's folder.
+fn given(workspace: &Workspace) -> Result<Option<PathBuf>> {
+    let here = env::current_dir()?;
+    Ok(workspace.variable(LLAMA_CPP).map(|given| here.join(given)))
+}
+
+/// Returns what the files of weights depend on: the version of llama.cpp, or the folder that stands for it, and that of the package
+/// that writes them.
+pub(super) fn versions(workspace: &Workspace) -> Result<[String; 2]> {
+    let (version, _) = LLAMA_CPP_PYTHON;
+    let version = given(workspace)?.map_or(version.to_owned(), |given| given.display().to_string());
+    Ok([version, GGUF.to_owned()])
+}
+
+/// Refuses a folder without one of these executables.
+fn check(folder: &Path, tools: &[&str]) -> Result<()> {
+    for tool in tools {
+        ensure!(
+            folder.join(tool).is_file(),
+            "{LLAMA_CPP}: found no {tool} in {}, expected {}\nhint: unset {LLAMA_CPP}, and they are built",
+            folder.display(),
+            tools.join(", ")
+        );
+    }
+    Ok(())
+}
+
 /// Returns the folder of llama.cpp's executables, and builds those of `tools` that are missing.
 pub(super) fn tools(workspace: &Workspace, folder: &Path, tools: &[&str]) -> Result<PathBuf> {
-    if let Some(given) = workspace.variable(LLAMA_CPP) {
+    if let Some(given) = given(workspace)? {
+        check(&given, tools)?;
         return Ok(given);
     }
     let (version, sha256) = LLAMA_CPP_PYTHON;
@@ -44,22 +75,7 @@ pub(super) fn tools(workspace: &Workspace, folder: &Path, tools: &[&str]) -> Res
         return Ok(bin);
     }
     if !source.is_dir() {
-        let python = python(workspace, folder)?;
-        let mut pip = workspace.command(python);
-        pip.args([
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--no-binary",
-            "llama-cpp-python",
-            "--dest",
-        ]);
-        shell::run_to_stderr(pip.arg(folder).arg(format!("llama-cpp-python=={version}")))?;
-        let archive = folder.join(format!("llama_cpp_python-{version}.tar.gz"));
-        wheels::verify(&archive, sha256)?;
-        shell::run_to_stderr(workspace.command("tar").arg("-xzf").arg(&archive).arg("-C").arg(folder))?;
+        unpack(workspace, folder, version, sha256)?;
     }
     let cmake = workspace.toolchain.join("cmake/cmake/data/bin/cmake");
     let mut configure = workspace.command(&cmake);
@@ -81,4 +97,55 @@ pub(super) fn tools(workspace: &Workspace, folder: &Path, tools: &[&str]) -> Res
     let mut compile = workspace.command(&cmake);
     shell::run_to_stderr(compile.arg("--build").arg(&build).arg("--target").args(tools))?;
     Ok(bin)
+}
+
+/// Fetches the source and unpacks it into a folder of its own, which is then renamed: an archive that was unpacked in part looks
+/// whole.
+fn unpack(workspace: &Workspace, folder: &Path, version: &str, sha256: &str) -> Result<()> {
+    let mut pip = workspace.command(python(workspace, folder)?);
+    pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "llama-cpp-python", "--dest"]);
+    shell::run_to_stderr(pip.arg(folder).arg(format!("llama-cpp-python=={version}")))?;
+    let name = format!("llama_cpp_python-{version}");
+    let archive = folder.join(format!("{name}.tar.gz"));
+    wheels::verify(&archive, sha256)?;
+    let (part, whole) = (folder.join(format!("{name}.part")), folder.join(&name));
+    // An interrupted run may have left them.
+    for left in [&part, &whole] {
+        _ = fs::remove_dir_all(left);
+    }
+    fs::create_dir_all(&part).with_context(|| part.display().to_string())?;
+    shell::run_to_stderr(workspace.command("tar").arg("-xzf").arg(&archive).arg("-C").arg(&part))?;
+    fs::rename(part.join(&name), &whole).with_context(|| whole.display().to_string())?;
+    fs::remove_dir_all(&part).with_context(|| part.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_ones_own_has_every_executable() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("llama-bench"), "").unwrap();
+        let given = folder.path().as_os_str().to_owned();
+        let environment = move |name: &str| (name == LLAMA_CPP).then(|| given.clone());
+        let workspace = Workspace::at("/".into(), Box::new(environment));
+        let of = |names: &[&str]| tools(&workspace, Path::new("/nowhere"), names);
+        assert_eq!(of(&["llama-bench"]).unwrap(), folder.path());
+        assert_eq!(
+            of(&["llama-bench", "llama-quantize"]).unwrap_err().to_string(),
+            format!(
+                "MLXCEL_LLAMA_CPP: found no llama-quantize in {}, expected llama-bench, llama-quantize\n\
+                 hint: unset MLXCEL_LLAMA_CPP, and they are built",
+                folder.path().display()
+            )
+        );
+        assert_eq!(versions(&workspace).unwrap()[0], folder.path().display().to_string());
+    }
+
+    #[test]
+    fn the_folder_is_relative_to_the_callers() {
+        let workspace = Workspace::at("/elsewhere".into(), Box::new(|_| Some("x".into())));
+        assert_eq!(given(&workspace).unwrap(), Some(env::current_dir().unwrap().join("x")));
+    }
 }

@@ -8,6 +8,7 @@ pub(crate) mod peers;
 pub(crate) mod programs;
 pub(crate) mod python;
 mod ratio;
+mod record;
 pub(crate) mod serving;
 pub(crate) mod sparse;
 mod stats;

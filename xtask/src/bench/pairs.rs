@@ -2,10 +2,13 @@
 
 use std::{
     fs,
+    io::{ErrorKind, Read as _},
     path::{Path, PathBuf},
+    process,
 };
 
 use anyhow::{Context as _, Result, bail};
+use sha2::{Digest as _, Sha256};
 
 use super::llama_cpp;
 use crate::{shell, workspace::Workspace};
@@ -69,14 +72,17 @@ pub(super) fn check_formats(names: &[String]) -> Result<()> {
     }
 }
 
-/// Makes a checkpoint with the shape of a preset and random weights, if it is missing. Returns its folder.
+/// Makes a checkpoint with the shape of a preset and random weights, if it is missing or of another preset. Returns its folder.
 pub(super) fn random_checkpoint(workspace: &Workspace, folder: &Path, model: &str) -> Result<PathBuf> {
     let weights = folder.join(format!("{model}-random"));
-    if !weights.exists() {
+    let preset = workspace.root.join("models/presets").join(format!("{model}.json"));
+    // Where there is no such preset, mlxcel-compile says so.
+    let stamp = Stamp::default().with(&fs::read(preset).unwrap_or_default()).text();
+    make_atomically(&weights, &stamp, |to| {
         let mut make = workspace.command(workspace.release_binary("mlxcel-compile")?);
-        make.args(["random-weights", "--model", model, "--seed", "0", "--out"]).arg(&weights);
-        shell::run_to_stderr(&mut make)?;
-    }
+        make.args(["random-weights", "--model", model, "--seed", "0", "--out"]).arg(to);
+        shell::run_to_stderr(&mut make)
+    })?;
     Ok(weights)
 }
 
@@ -85,7 +91,8 @@ impl Weights<'_> {
     pub(super) fn pairs(&self, workspace: &Workspace, only: &[String]) -> Result<Vec<Pair>> {
         let Self { checkpoint, name, folder, tools, context } = self;
         let bf16 = folder.join(format!("{name}-BF16.gguf"));
-        make_atomically(&bf16, |to| {
+        let stamp = self.stamp(workspace)?;
+        make_atomically(&bf16, &stamp, |to| {
             // Python imports from the script's folder first, so the script must not have the name of a module it imports.
             let script = folder.join("write_gguf.py");
             fs::write(&script, WRITE_GGUF).with_context(|| script.display().to_string())?;
@@ -96,7 +103,7 @@ impl Weights<'_> {
         let mut pairs = Vec::new();
         for &Format { ours, theirs, reads_gguf } in FORMATS.iter().filter(wanted) {
             let gguf = folder.join(format!("{name}-{theirs}.gguf"));
-            make_atomically(&gguf, |to| {
+            make_atomically(&gguf, &stamp, |to| {
                 let mut quantize = workspace.command(tools.join(QUANTIZE));
                 if theirs != MIXED {
                     // All matrices have one format, embedding and head too.
@@ -118,15 +125,131 @@ impl Weights<'_> {
         }
         Ok(pairs)
     }
+
+    /// Returns what the files of weights depend on: bundles are made of the checkpoint as it is now, and so must they be.
+    fn stamp(&self, workspace: &Workspace) -> Result<String> {
+        let Self { checkpoint, name: _, folder: _, tools: _, context: _ } = self;
+        let mut stamp = Stamp::default().with(WRITE_GGUF.as_bytes());
+        for version in llama_cpp::versions(workspace)? {
+            stamp = stamp.with(version.as_bytes());
+        }
+        let config = checkpoint.join("config.json");
+        stamp = stamp.with(&fs::read(&config).with_context(|| config.display().to_string())?);
+        // A checkpoint may have no tokenizer.
+        stamp = stamp.with(&fs::read(checkpoint.join("tokenizer.json")).unwrap_or_default());
+        let weights = checkpoint.join("model.safetensors");
+        Ok(stamp.with(&header(&weights).with_context(|| weights.display().to_string())?).text())
+    }
 }
 
-/// Makes `file` if it is missing, with an atomic rename.
-fn make_atomically(file: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    if file.exists() {
+/// Returns the header of a file of safetensors, with the time of the last change: its weights may be others under the same names.
+fn header(file: &Path) -> Result<Vec<u8>> {
+    let mut file = fs::File::open(file)?;
+    let changed = file.metadata()?.modified()?.duration_since(std::time::UNIX_EPOCH)?;
+    let mut length = [0; 8];
+    file.read_exact(&mut length)?;
+    let mut header = changed.as_nanos().to_le_bytes().to_vec();
+    file.take(u64::from_le_bytes(length)).read_to_end(&mut header)?;
+    Ok(header)
+}
+
+/// What a file was made of.
+#[derive(Default)]
+struct Stamp(Sha256);
+
+impl Stamp {
+    /// Adds a part, with its length, so that parts do not run together.
+    fn with(mut self, part: &[u8]) -> Self {
+        self.0.update((part.len() as u64).to_le_bytes());
+        self.0.update(part);
+        self
+    }
+
+    fn text(self) -> String {
+        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Makes a file or folder with an atomic rename, if it is missing or the stamp beside it is another one.
+fn make_atomically(path: &Path, stamp: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".stamp");
+    let beside = PathBuf::from(beside);
+    if path.exists() && fs::read_to_string(&beside).is_ok_and(|found| found == stamp) {
         return Ok(());
     }
-    // llama-quantize takes a file name that contains a type's name for the type.
-    let staged = file.with_file_name("staged.part");
-    make(&staged)?;
-    fs::rename(&staged, file).with_context(|| file.display().to_string())
+    // llama-quantize takes a file name that contains a type's name for the type. Two tasks may share the folder.
+    let staged = path.with_file_name(format!("staged-{}.part", process::id()));
+    let made = remove(&staged).and_then(|()| make(&staged));
+    if made.is_err() {
+        // The error of making it is the one to tell.
+        _ = remove(&staged);
+        return made;
+    }
+    // Without the stamp first, so that no stamp is beside what it does not describe.
+    remove(&beside)?;
+    remove(path)?;
+    fs::rename(&staged, path).with_context(|| path.display().to_string())?;
+    fs::write(&beside, stamp).with_context(|| beside.display().to_string())
+}
+
+/// Removes a file or a folder, if there is one.
+fn remove(path: &Path) -> Result<()> {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).context(path.display().to_string()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_made_again_when_what_it_is_made_of_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a-Q4_0.gguf");
+        let make = |stamp: &str, text: &'static str| {
+            let mut count = 0;
+            make_atomically(&file, stamp, |to| {
+                count += 1;
+                if text.is_empty() {
+                    fs::write(to, "a part")?;
+                    bail!("no room");
+                }
+                Ok(fs::write(to, text)?)
+            })
+            .map(|()| (count, fs::read_to_string(&file).unwrap()))
+        };
+        // A file of an earlier version has no stamp.
+        fs::write(&file, "old").unwrap();
+        assert_eq!(make("1", "new").unwrap(), (1, "new".to_owned()));
+        assert_eq!(make("1", "again").unwrap(), (0, "new".to_owned()));
+        assert_eq!(make("2", "").unwrap_err().to_string(), "no room");
+        // Nothing is left of what failed, and the stamp of the file is its own.
+        let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, ["a-Q4_0.gguf", "a-Q4_0.gguf.stamp"]);
+        assert_eq!(make("1", "again").unwrap(), (0, "new".to_owned()));
+        assert_eq!(make("2", "newer").unwrap(), (1, "newer".to_owned()));
+    }
+
+    #[test]
+    fn stamps_tell_parts_apart() {
+        let of =
+            |parts: [&str; 2]| parts.iter().fold(Stamp::default(), |s, part| s.with(part.as_bytes())).text();
+        assert_ne!(of(["ab", "c"]), of(["a", "bc"]));
+        assert_eq!((of(["ab", "c"]), of(["ab", "c"]).len()), (of(["ab", "c"]), 64));
+    }
+
+    #[test]
+    fn headers_end_where_tensors_begin() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("model.safetensors");
+        fs::write(&file, [&2_u64.to_le_bytes()[..], b"{}weights"].concat()).unwrap();
+        assert!(header(&file).unwrap().ends_with(b"{}") && header(&file).unwrap().len() == 18);
+        assert!(header(&folder.path().join("none")).is_err());
+    }
 }

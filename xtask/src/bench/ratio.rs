@@ -1,12 +1,14 @@
 //! Measurements as ratios.
 
+use anyhow::Result;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::stats::{median, sorted, spread};
 use crate::shell;
 
 /// The results of both programs in one test.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Measurement {
     /// `q8 tg64 @ d4096`.
     pub(crate) test: String,
@@ -73,6 +75,21 @@ impl Ratio {
     }
 }
 
+/// Runs both programs, one right after the other. What runs first in one repeat runs second in the next, because the first one
+/// leaves caches and clocks of the processor to the second one.
+pub(crate) fn in_turn<T, U>(
+    repeat: usize,
+    ours: impl FnOnce() -> Result<T>,
+    theirs: impl FnOnce() -> Result<U>,
+) -> Result<(T, U)> {
+    if repeat % 2 == 1 {
+        let ours = ours()?;
+        return Ok((ours, theirs()?));
+    }
+    let theirs = theirs()?;
+    Ok((ours()?, theirs))
+}
+
 /// Formats an aligned Markdown table.
 pub(crate) fn render(ratios: &[Ratio]) -> String {
     let head = ["test", "ours", "llama.cpp", "unit", "ratio", "lowest to highest", "bandwidth"];
@@ -97,6 +114,20 @@ mod tests {
 
     fn measured(test: &str, unit: &'static str, ours: f64, theirs: f64) -> Measurement {
         Measurement { test: test.into(), beside: "Q8_0", unit, ours, theirs, share: Some(ours / 20.0) }
+    }
+
+    #[test]
+    fn programs_take_turns_in_being_first() {
+        let order = |repeat| {
+            let order = std::cell::RefCell::new(vec![]);
+            let run = |name: &'static str| {
+                order.borrow_mut().push(name);
+                Ok(name)
+            };
+            assert_eq!(in_turn(repeat, || run("ours"), || run("theirs")).unwrap(), ("ours", "theirs"));
+            order.into_inner()
+        };
+        assert_eq!([order(1), order(2)], [["ours", "theirs"], ["theirs", "ours"]]);
     }
 
     #[test]

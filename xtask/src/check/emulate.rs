@@ -19,11 +19,19 @@ use crate::{
 /// The target whose code runs on ARM.
 const ARM_TARGET: &str = "cpu-aarch64";
 
+/// The targets whose code runs by qemu.
+const TARGETS: [&str; 3] = [ARM_TARGET, "cpu-x86-64-v2", "cpu-x86-64-v3"];
+
+/// What the names of the tests of kernels for ARM have, and how the names of those by qemu begin: all of them, and models.
+const KERNELS: &str = "arm";
+const ALL: &str = "qemu::";
+const MODELS: &str = "qemu::models";
+
 /// What to run.
 #[derive(Args)]
 pub(crate) struct Emulate {
-    /// Run the code of this target alone: cpu-aarch64, cpu-x86-64-v2 or cpu-x86-64-v3
-    #[arg(long, value_name = "NAME")]
+    /// Run the code of this target alone
+    #[arg(long, value_name = "NAME", value_parser = TARGETS)]
     target: Option<String>,
     /// Run the fixtures whose names contain one of these words, separated by commas, and no kernels alone
     #[arg(long, value_name = "WORDS")]
@@ -47,11 +55,11 @@ pub(crate) fn emulate(workspace: &Workspace, options: &Emulate) -> Result<()> {
         add_arm(workspace)?;
     }
     if has_arm && only.is_none() {
-        let mut command = workspace.cargo(&format!("test --quiet {WHOLE} --test kernels arm"));
+        let mut command = workspace.cargo(&format!("test --quiet {WHOLE} --test kernels {KERNELS}"));
         shell::run(command.env("MLXCEL_KERNELS", "full"))?;
     }
     // The ignored tests of the module `qemu`. Kernels that are linked are no fixture.
-    let tests = if only.is_some() { "qemu::models" } else { "qemu::" };
+    let tests = if only.is_some() { MODELS } else { ALL };
     let mut command =
         workspace.cargo(&format!("test --quiet {WHOLE} --test bundles -- --ignored --nocapture {tests}"));
     if has_arm {
@@ -96,7 +104,23 @@ fn executable_in(messages: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::Path};
+
     use super::*;
+
+    #[test]
+    fn the_tests_exist_because_a_name_that_fits_none_passes() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+        assert!(read("emitter/tests/kernels.rs").contains(&format!("#[test] fn {KERNELS}() ")));
+        assert!(read("compiler-driver/tests/main.rs").contains("\nmod qemu;\n"));
+        let tests = read("compiler-driver/tests/qemu.rs");
+        let models = MODELS.strip_prefix(ALL).unwrap();
+        assert!(tests.contains("#[ignore = ") && tests.contains(&format!("\nfn {models}_")));
+        for target in TARGETS {
+            assert!(tests.contains(&format!("target: \"{target}\",")), "{target}");
+        }
+    }
 
     #[test]
     fn the_program_is_found_in_cargos_messages() {

@@ -7,7 +7,7 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -91,24 +91,38 @@ fn compile(workspace: &Workspace, compiler: &Path, name: &str, targets: &[String
     Ok(outcome)
 }
 
+/// A program that is ended when it is dropped, so that none runs on after an error.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended, unless there was an error.
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
 /// Runs mlxcel-compile, and copies its lines to stderr.
 fn watch(command: &mut Command, targets: &[String]) -> Result<Outcome> {
-    let mut child = command
+    let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .with_context(|| shell::command_line(command))?;
+    let mut running = Running(child);
     let mut lines = Vec::new();
-    for line in child.stderr.take().map(BufReader::new).into_iter().flat_map(BufRead::lines) {
-        let line = line?;
+    let parts = running.0.stderr.take().map(BufReader::new).into_iter().flat_map(|text| text.split(b'\n'));
+    for line in parts {
+        // Names of files need not be UTF-8.
+        let line = String::from_utf8_lossy(&line?).into_owned();
         // Hints name files that are removed by then.
         if !line.starts_with("hint: ") {
             eprintln!("  {line}");
         }
         lines.push(line);
     }
-    let status = child.wait()?;
+    let status = running.0.wait()?;
     Ok(outcome(&lines, status.success(), targets)
         .map_err(|error| error.unwrap_or_else(|| status.to_string())))
 }
@@ -221,6 +235,18 @@ mod tests {
         assert_eq!(run("echo x; echo cpu: compiled in 1.0 s, 2.0 KiB >&2").unwrap(), ["1.0 s, 2.0 KiB"]);
         assert_eq!(run("echo error: no room >&2; exit 1").unwrap_err(), "no room");
         assert_eq!(run("kill -KILL $$").unwrap_err(), "signal: 9 (SIGKILL)");
+        // Not UTF-8.
+        let bytes = r"printf 'reading \377\ncpu: compiled in 1.0 s, 2.0 KiB\n' >&2";
+        assert_eq!(run(bytes).unwrap(), ["1.0 s, 2.0 KiB"]);
+    }
+
+    #[test]
+    fn a_program_does_not_outlive_its_watch() {
+        let child = Command::new("sleep").arg("60").spawn().unwrap();
+        let process = PathBuf::from(format!("/proc/{}", child.id()));
+        assert!(process.exists());
+        drop(Running(child));
+        assert!(!process.exists());
     }
 
     #[test]

@@ -6,8 +6,9 @@ use mlxcel_runtime::{BatchCase, BatchSample};
 use serde_json::{Value, json};
 
 use crate::{
+    array::Array,
     options::Output,
-    render::{ModelInfo, pretty},
+    render::ModelInfo,
     table::{Column, header, line, values},
 };
 
@@ -30,8 +31,7 @@ pub(crate) struct BatchRows<'a> {
     model: &'a ModelInfo,
     output: Output,
     columns: Vec<Column>,
-    /// Results for [`Output::Json`], which is one value.
-    done: Vec<Value>,
+    array: Array,
     has_names: bool,
 }
 
@@ -65,14 +65,15 @@ impl Means {
 impl<'a> BatchRows<'a> {
     pub(crate) fn new(model: &'a ModelInfo, output: Output) -> Self {
         let columns = COLUMNS.map(|(name, widest)| Column::new(name, [widest].into_iter(), true)).into();
-        Self { model, output, columns, done: Vec::new(), has_names: false }
+        Self { model, output, columns, array: Array::default(), has_names: false }
     }
 
     /// Renders the header.
     pub(crate) fn begin(&self) -> String {
         match self.output {
             Output::Md => header(&self.columns),
-            Output::Csv | Output::Json => String::new(),
+            Output::Csv => String::new(),
+            Output::Json => self.array.begin(),
         }
     }
 
@@ -131,16 +132,15 @@ impl<'a> BatchRows<'a> {
                 if let (Value::Object(fields), Value::Object(model)) = (&mut object, self.model.json()) {
                     fields.extend(model);
                 }
-                self.done.push(object);
-                String::new()
+                self.array.value(&object)
             }
         }
     }
 
-    /// Renders the end.
-    pub(crate) fn end(self) -> String {
+    /// Renders the end, which an array needs after an error too.
+    pub(crate) fn end(&self) -> String {
         match self.output {
-            Output::Json => pretty(&Value::Array(self.done)),
+            Output::Json => self.array.end(),
             Output::Md | Output::Csv => String::new(),
         }
     }

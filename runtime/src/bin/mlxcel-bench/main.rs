@@ -1,5 +1,6 @@
 //! `mlxcel-bench`: measures the speed, the profile and the perplexity of a bundle.
 
+mod array;
 mod batches;
 #[path = "../shared/integer.rs"]
 mod integer;
@@ -23,7 +24,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use mlxcel_artifacts::{Bundle, Driver, INTERRUPTED, parse_arguments, report};
 use mlxcel_runtime::{
-    BenchWork, CacheSize, Cancel, CheckpointFiles, DeviceInfo, Engine, EngineSettings, LoadOptions,
+    BenchWork, CacheSize, Cancel, CheckpointFiles, DeviceInfo, Engine, EngineSettings, Error, LoadOptions,
     ModelRunner, Profile, Quality, ReadBandwidth, Tokenizer, Weights, load, measure_quality,
 };
 
@@ -31,7 +32,7 @@ use crate::{
     batches::BatchRows,
     options::Options,
     progress::bar,
-    render::{ModelInfo, Row, Rows},
+    render::{ModelInfo, Profiles, Row, Rows},
 };
 
 /// The progress bar of cases.
@@ -77,22 +78,44 @@ fn run(options: &Options, cancel: &Cancel) -> Result<()> {
     let mut engine = load_engine(options, &bundle, 1)?;
     let model = ModelInfo::new(&bundle, engine.device())?;
     if options.profile {
-        let profiles = cases.iter().map(|case| Profile::record(case, &mut engine, cancel));
-        return print(&render::profiles(&model, &profiles.collect::<Result<Vec<_>, _>>()?, options.output));
+        return profile(options, &model, &cases, &mut |case| Profile::record(case, &mut engine, cancel));
     }
     let has_steps = cases.iter().any(|case| matches!(case.work, BenchWork::Decode(_)));
     let bandwidth = if has_steps { read_bandwidth(&bundle, engine.device())? } else { None };
     let bar = bar(Some(cases.len() as u64), CASES);
     let mut rows = Rows::new(&model, &cases, options.output);
     bar.suspend(|| print(&rows.begin()))?;
-    for case in cases {
+    let measured = cases.into_iter().try_for_each(|case| {
         bar.set_message(case.to_string());
-        let samples = case.run(&mut engine, options.repetitions, bandwidth.as_ref(), cancel)?;
-        bar.suspend(|| print(&rows.row(&Row { case, samples })))?;
+        let samples = case.run(&mut engine, options.repetitions(), bandwidth.as_ref(), cancel)?;
         bar.inc(1);
-    }
+        bar.suspend(|| print(&rows.row(&Row { case, samples })))
+    });
     bar.finish_and_clear();
-    print(&rows.end())
+    measured.and(print(&rows.end()))
+}
+
+/// Profiles each test, and shows each profile before the next one is recorded.
+fn profile<C: ToString>(
+    options: &Options,
+    model: &ModelInfo,
+    cases: &[C],
+    record: &mut dyn FnMut(&C) -> Result<Profile, Error>,
+) -> Result<()> {
+    if let Some(warning) = options.repetitions_without_effect() {
+        _ = writeln!(io::stderr(), "{warning}");
+    }
+    let bar = bar(Some(cases.len() as u64), CASES);
+    let mut profiles = Profiles::new(model, options.output);
+    bar.suspend(|| print(&profiles.begin()))?;
+    let recorded = cases.iter().try_for_each(|case| {
+        bar.set_message(case.to_string());
+        let profile = record(case)?;
+        bar.inc(1);
+        bar.suspend(|| print(&profiles.row(&profile)))
+    });
+    bar.finish_and_clear();
+    recorded.and(print(&profiles.end()))
 }
 
 /// Writes a part of the results to stdout.
@@ -118,20 +141,21 @@ fn measure_batches(options: &Options, bundle: &Bundle, cancel: &Cancel) -> Resul
     let mut engine = load_engine(options, bundle, most)?;
     let model = ModelInfo::new(bundle, engine.device())?;
     if options.profile {
-        let profiles = cases.iter().map(|case| Profile::record_batch(case, &mut engine, cancel));
-        return print(&render::profiles(&model, &profiles.collect::<Result<Vec<_>, _>>()?, options.output));
+        return profile(options, &model, &cases, &mut |case| {
+            Profile::record_batch(case, &mut engine, cancel)
+        });
     }
     let bar = bar(Some(cases.len() as u64), CASES);
     let mut rows = BatchRows::new(&model, options.output);
     bar.suspend(|| print(&rows.begin()))?;
-    for case in cases {
+    let measured = cases.into_iter().try_for_each(|case| {
         bar.set_message(format!("{} sequences", case.sequences));
-        let samples = case.run(&mut engine, options.repetitions, cancel)?;
-        bar.suspend(|| print(&rows.row(&case, &samples)))?;
+        let samples = case.run(&mut engine, options.repetitions(), cancel)?;
         bar.inc(1);
-    }
+        bar.suspend(|| print(&rows.row(&case, &samples)))
+    });
     bar.finish_and_clear();
-    print(&rows.end())
+    measured.and(print(&rows.end()))
 }
 
 /// Loads a bundle with room for so many sequences of the whole context.

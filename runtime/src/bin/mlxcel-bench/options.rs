@@ -11,6 +11,9 @@ use crate::{integer::integer, origin::Origin};
 /// The hint for a bad list of numbers.
 const LIST: &str = "give numbers with commas between them, as in 128,512";
 
+/// The repetitions of each test without -r.
+const REPETITIONS: usize = 5;
+
 /// The largest window of `--perplexity` without --window.
 const WINDOW: usize = 512;
 
@@ -39,10 +42,10 @@ pub(crate) struct Options {
     #[arg(short = 'd', long = "n-depth", value_name = "N", value_delimiter = ',', default_value = "0",
         allow_negative_numbers = true, value_parser = integer::<usize>(0..=u64::MAX, LIST))]
     depths: Vec<usize>,
-    /// Number of repetitions of each test
-    #[arg(short = 'r', long, value_name = "N", default_value_t = 5, allow_negative_numbers = true,
+    /// Number of repetitions of each test, which is run once for a profile [default: 5]
+    #[arg(short = 'r', long, value_name = "N", allow_negative_numbers = true,
         value_parser = integer::<usize>(1..=u64::MAX, "1 is the least"))]
-    pub(crate) repetitions: usize,
+    repetitions: Option<usize>,
     /// Number of threads of local-task [default: one for each physical core]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
         integer::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
@@ -145,6 +148,17 @@ impl Options {
         Ok(cases)
     }
 
+    /// Returns the number of repetitions of each test.
+    pub(crate) fn repetitions(&self) -> usize {
+        self.repetitions.unwrap_or(REPETITIONS)
+    }
+
+    /// Returns a warning if repetitions are asked for that a profile does not make.
+    pub(crate) fn repetitions_without_effect(&self) -> Option<String> {
+        let given = self.repetitions.filter(|&given| self.profile && given > 1)?;
+        Some(format!("warning: -r {given} has no effect with --profile, which runs each test once"))
+    }
+
     /// Returns the window length.
     pub(crate) fn window(&self, context: usize) -> usize {
         self.window.unwrap_or(WINDOW.min(context))
@@ -158,6 +172,20 @@ mod tests {
     fn cases(arguments: &[&str]) -> Vec<String> {
         let options = Options::parse_from([&["mlxcel-bench", "b"], arguments].concat());
         options.cases().unwrap().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_profile_has_one_repetition() {
+        let of = |arguments: &[&str]| {
+            let options = Options::parse_from([&["mlxcel-bench", "b"], arguments].concat());
+            (options.repetitions(), options.repetitions_without_effect())
+        };
+        assert_eq!(of(&[]), (5, None));
+        assert_eq!(of(&["-r", "3"]), (3, None));
+        assert_eq!(of(&["--profile"]).1, None);
+        assert_eq!(of(&["--profile", "-r", "1"]).1, None);
+        let warning = "warning: -r 3 has no effect with --profile, which runs each test once";
+        assert_eq!(of(&["--profile", "-r", "3"]).1.as_deref(), Some(warning));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use mlxcel_runtime::{
 use serde_json::{Value, json};
 
 use crate::{
+    array::Array,
     options::Output,
     table::{Column, header, line, table, values},
 };
@@ -117,8 +118,7 @@ impl ModelInfo {
     fn bytes_per_token(&self, case: &BenchCase) -> f64 {
         let all =
             moved(Traffic { bytes: self.step_bytes, position_bytes: self.position_bytes }, case.middle());
-        let of_window =
-            |window: &Window| case.middle().min(window.positions as f64) * window.position_bytes as f64;
+        let of_window = |window: &Window| in_window(case, window.positions) * window.position_bytes as f64;
         all + self.windows.iter().map(of_window).sum::<f64>()
     }
 
@@ -128,6 +128,16 @@ impl ModelInfo {
         let traffic = self.dispatches.get(&dispatch.name)?;
         Some(moved(*traffic, positions) * dispatch.calls as f64 / dispatch.time.as_secs_f64())
     }
+}
+
+/// Returns the positions that a layer with a window reads in a step, on average over all steps of a test. While the window fills,
+/// a step reads one more than the step before.
+#[expect(clippy::cast_precision_loss, reason = "numbers of positions")]
+fn in_window(case: &BenchCase, window: usize) -> f64 {
+    let (first, tokens, window) = (case.depth as f64, case.tokens() as f64, window as f64);
+    let last = first + tokens;
+    let full = window.clamp(first, last);
+    (f64::midpoint(first, full) * (full - first) + window * (last - full)) / tokens
 }
 
 /// Returns the bytes that a call moves with so many positions in the cache.
@@ -161,8 +171,8 @@ pub(crate) struct Rows<'a> {
     model: &'a ModelInfo,
     output: Output,
     columns: Vec<Column>,
-    /// Results for [`Output::Json`], which is one value.
-    done: Vec<Value>,
+    array: Array,
+    has_names: bool,
 }
 
 impl<'a> Rows<'a> {
@@ -176,14 +186,15 @@ impl<'a> Rows<'a> {
             // Numbers are aligned to the right.
             Column::new(name, cells, !matches!(*name, "model" | "target" | "test"))
         });
-        Self { model, output, columns: columns.collect(), done: Vec::new() }
+        Self { model, output, columns: columns.collect(), array: Array::default(), has_names: false }
     }
 
     /// Renders the header.
     pub(crate) fn begin(&self) -> String {
         match self.output {
             Output::Md => header(&self.columns),
-            Output::Csv | Output::Json => String::new(),
+            Output::Csv => String::new(),
+            Output::Json => self.array.begin(),
         }
     }
 
@@ -205,21 +216,18 @@ impl<'a> Rows<'a> {
                     .filter(|(_, value)| !value.is_array())
                     .map(|(name, value)| (name, text(value)))
                     .unzip();
-                let first = if self.done.is_empty() { values(&names) } else { String::new() };
-                self.done.push(Value::Null);
+                let first = if self.has_names { String::new() } else { values(&names) };
+                self.has_names = true;
                 first + &values(&cells)
             }
-            Output::Json => {
-                self.done.push(row_json(self.model, row));
-                String::new()
-            }
+            Output::Json => self.array.value(&row_json(self.model, row)),
         }
     }
 
-    /// Renders the end.
-    pub(crate) fn end(self) -> String {
+    /// Renders the end, which an array needs after an error too.
+    pub(crate) fn end(&self) -> String {
         match self.output {
-            Output::Json => pretty(&Value::Array(self.done)),
+            Output::Json => self.array.end(),
             Output::Md | Output::Csv => String::new(),
         }
     }
@@ -248,54 +256,92 @@ fn row_json(model: &ModelInfo, row: &Row) -> Value {
     object
 }
 
-/// Renders the profiles.
-pub(crate) fn profiles(model: &ModelInfo, profiles: &[Profile], output: Output) -> String {
-    if output == Output::Json {
-        let json = |Profile { work, positions, total, dispatches }: &Profile| {
-            let dispatches = dispatches.iter().map(|dispatch| {
-                json!({
-                    "name": dispatch.name,
-                    "calls": dispatch.calls,
-                    "time_ms": dispatch.time.as_secs_f64() * 1e3,
-                    "bytes_s": model.bytes_per_second(*positions, dispatch),
-                })
-            });
-            json!({
-                "test": work,
-                "total_ms": total.as_secs_f64() * 1e3,
-                "dispatches": dispatches.collect::<Vec<_>>(),
-            })
-        };
-        return pretty(&Value::Array(profiles.iter().map(json).collect()));
+/// Renders profiles one by one, so that each is shown while the rest is measured.
+pub(crate) struct Profiles<'a> {
+    model: &'a ModelInfo,
+    output: Output,
+    array: Array,
+    /// Profiles that were rendered.
+    count: usize,
+}
+
+impl<'a> Profiles<'a> {
+    pub(crate) fn new(model: &'a ModelInfo, output: Output) -> Self {
+        Self { model, output, array: Array::default(), count: 0 }
     }
-    let csv = output == Output::Csv;
-    let header = match csv {
-        true => ["test", "dispatch", "calls", "time_ms", "share", "bytes_s"],
-        false => ["test", "dispatch", "calls", "ms", "share", "GB/s"],
-    };
-    let mut cells = Vec::new();
-    for Profile { work, positions, total, dispatches } in profiles {
-        let mut row = |name: &str, calls: String, time: f64, bytes_s: Option<f64>| {
-            let share = time / total.as_secs_f64();
-            let numbers = if csv {
-                let bytes_s = bytes_s.map(|bytes_s| bytes_s.to_string()).unwrap_or_default();
-                [calls, (time * 1e3).to_string(), share.to_string(), bytes_s]
-            } else {
-                let calls = if calls.is_empty() { "-".into() } else { calls };
-                let bytes_s = bytes_s.map_or("-".into(), |bytes_s| format!("{:.1}", bytes_s / 1e9));
-                [calls, format!("{:.3}", time * 1e3), format!("{:.1} %", 100.0 * share), bytes_s]
-            };
-            cells.push([&[work.clone(), name.to_owned()], &numbers[..]].concat());
-        };
-        let mut rest = total.as_secs_f64();
-        for dispatch in dispatches {
-            let (time, bytes_s) = (dispatch.time.as_secs_f64(), model.bytes_per_second(*positions, dispatch));
-            row(&dispatch.name, dispatch.calls.to_string(), time, bytes_s);
-            rest -= dispatch.time.as_secs_f64();
+
+    /// Renders the beginning.
+    pub(crate) fn begin(&self) -> String {
+        if self.output == Output::Json { self.array.begin() } else { String::new() }
+    }
+
+    /// Renders a profile. In Markdown it is a table of its own.
+    pub(crate) fn row(&mut self, profile: &Profile) -> String {
+        let is_first = self.count == 0;
+        self.count += 1;
+        match self.output {
+            Output::Json => self.array.value(&profile_json(self.model, profile)),
+            Output::Csv => {
+                let names = values(&["test", "dispatch", "calls", "time_ms", "share", "bytes_s"]);
+                let rows = profile_cells(self.model, profile, true);
+                let rows = rows.iter().map(|row| values(row)).collect::<String>();
+                if is_first { names + &rows } else { rows }
+            }
+            Output::Md => {
+                let names = ["test", "dispatch", "calls", "ms", "share", "GB/s"];
+                let table = table(&names, &profile_cells(self.model, profile, false));
+                if is_first { table } else { format!("\n{table}") }
+            }
         }
-        row("between dispatches", String::new(), rest.max(0.0), None);
     }
-    render_table(&header, &cells, output)
+
+    /// Renders the end, which an array needs after an error too.
+    pub(crate) fn end(&self) -> String {
+        if self.output == Output::Json { self.array.end() } else { String::new() }
+    }
+}
+
+/// Returns a profile as a JSON object.
+fn profile_json(model: &ModelInfo, Profile { work, positions, total, dispatches }: &Profile) -> Value {
+    let dispatches = dispatches.iter().map(|dispatch| {
+        json!({
+            "name": dispatch.name,
+            "calls": dispatch.calls,
+            "time_ms": dispatch.time.as_secs_f64() * 1e3,
+            "bytes_s": model.bytes_per_second(*positions, dispatch),
+        })
+    });
+    json!({
+        "test": work,
+        "total_ms": total.as_secs_f64() * 1e3,
+        "dispatches": dispatches.collect::<Vec<_>>(),
+    })
+}
+
+/// Returns a row of a profile for each dispatch, and one for the time between them.
+fn profile_cells(model: &ModelInfo, profile: &Profile, csv: bool) -> Vec<Vec<String>> {
+    let Profile { work, positions, total, dispatches } = profile;
+    let mut cells = Vec::new();
+    let mut row = |name: &str, calls: String, time: f64, bytes_s: Option<f64>| {
+        let share = time / total.as_secs_f64();
+        let numbers = if csv {
+            let bytes_s = bytes_s.map(|bytes_s| bytes_s.to_string()).unwrap_or_default();
+            [calls, (time * 1e3).to_string(), share.to_string(), bytes_s]
+        } else {
+            let calls = if calls.is_empty() { "-".into() } else { calls };
+            let bytes_s = bytes_s.map_or("-".into(), |bytes_s| format!("{:.1}", bytes_s / 1e9));
+            [calls, format!("{:.3}", time * 1e3), format!("{:.1} %", 100.0 * share), bytes_s]
+        };
+        cells.push([&[work.clone(), name.to_owned()], &numbers[..]].concat());
+    };
+    let mut rest = total.as_secs_f64();
+    for dispatch in dispatches {
+        let (time, bytes_s) = (dispatch.time.as_secs_f64(), model.bytes_per_second(*positions, dispatch));
+        row(&dispatch.name, dispatch.calls.to_string(), time, bytes_s);
+        rest -= dispatch.time.as_secs_f64();
+    }
+    row("between dispatches", String::new(), rest.max(0.0), None);
+    cells
 }
 
 /// Renders the quality on a text.

@@ -8,10 +8,14 @@ use std::{fs, path::PathBuf, time::Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::stats::{Output, at_least_one, median, number, sorted, spread};
+use super::{
+    ratio::in_turn,
+    record::{Record, recorded},
+    stats::{Output, at_least_one, median, number, sorted, spread},
+};
 use crate::{
     shell,
     toolchain::{
@@ -25,6 +29,8 @@ const PACKAGES: [&str; 3] = ["sentence-transformers==6.2.0", "transformers==5.23
 const EMBED: &str = include_str!("embed.py");
 /// The texts of a batch of sentence-transformers, which is its default.
 const BATCH: usize = 32;
+/// The file of the measurements.
+const RECORD: &str = "measured.jsonl";
 /// What every difference of two elements has to be below.
 const TOLERANCE: f32 = 1e-4;
 
@@ -35,13 +41,13 @@ pub(crate) struct Embeddings {
     #[arg(long, value_name = "FOLDER")]
     model: Option<PathBuf>,
     /// Sentences to embed
-    #[arg(long, value_name = "N", default_value_t = 2000)]
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = at_least_one())]
     texts: usize,
     /// How often both are measured
     #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = at_least_one())]
     repeats: usize,
     /// Threads of both programs
-    #[arg(short, long, value_name = "N", default_value_t = 2)]
+    #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = at_least_one())]
     threads: usize,
     /// The form of the result
     #[arg(short, long, value_enum, default_value = "md")]
@@ -60,44 +66,45 @@ struct Bench {
     bundle: PathBuf,
     lines: PathBuf,
     vectors: PathBuf,
+    record: PathBuf,
     texts: usize,
     threads: String,
 }
 
-/// The results of both programs.
-struct Measured {
-    /// Texts per second, of each repeat.
-    ours: Vec<f64>,
-    theirs: Vec<f64>,
+/// The results of both programs in a repeat.
+#[derive(Serialize)]
+struct Pair {
+    /// Texts per second.
+    ours: f64,
+    theirs: f64,
     largest_difference: f32,
 }
 
 /// Makes the missing files, measures, and prints the result.
 pub(crate) fn embeddings(workspace: &Workspace, embeddings: &Embeddings) -> Result<()> {
     let &Embeddings { texts, repeats, threads, output, .. } = embeddings;
-    ensure!(texts > 0 && repeats > 0, "found {texts} texts and {repeats} repeats, expected at least one");
     setup(workspace)?;
     shell::run_to_stderr(
         &mut workspace.cargo("build --release -p mlxcel-compiler-driver -p mlxcel-runtime --bins"),
     )?;
     let bench = Bench::prepare(workspace, embeddings)?;
-    let mut measured = Measured { ours: vec![], theirs: vec![], largest_difference: 0.0 };
-    for repeat in 1..=repeats {
-        eprintln!("{repeat} of {repeats}");
-        let (theirs, expected) = bench.theirs(workspace)?;
-        let (ours, found) = bench.ours(workspace)?;
-        measured.theirs.push(texts as f64 / theirs);
-        measured.ours.push(texts as f64 / ours);
-        let difference = largest_difference(&found, &expected)?;
-        measured.largest_difference = measured.largest_difference.max(difference);
-    }
-    let difference = measured.largest_difference;
-    // Not `difference >= TOLERANCE`, which is false for NaN.
-    let is_close = difference < TOLERANCE;
-    ensure!(is_close, "found elements that differ by {difference:e}, expected less than {TOLERANCE:e}");
-    shell::print(&match output {
-        Output::Md => measured.table(texts, threads),
-        Output::Json => format!("{}\n", measured.json(texts, threads)),
+    let measure = |record: &mut Record<Pair>| {
+        for repeat in 1..=repeats {
+            eprintln!("{repeat} of {repeats}");
+            let ((ours, found), (theirs, expected)) =
+                in_turn(repeat, || bench.ours(workspace), || bench.theirs(workspace))?;
+            let largest_difference = check(&found, &expected)?;
+            let [ours, theirs] = [ours, theirs].map(|seconds| texts as f64 / seconds);
+            record.push(Pair { ours, theirs, largest_difference })?;
+        }
+        Ok(())
+    };
+    recorded(&bench.record, measure, |pairs| {
+        let measured = Measured(pairs);
+        shell::print(&match output {
+            Output::Md => measured.table(texts, threads),
+            Output::Json => format!("{}\n", measured.json(texts, threads)),
+        })
     })
 }
 
@@ -139,6 +146,7 @@ impl Bench {
             bundle,
             lines,
             vectors: folder.join("vectors.f32"),
+            record: folder.join(RECORD),
             texts: embeddings.texts,
             threads: embeddings.threads.to_string(),
         })
@@ -149,8 +157,9 @@ impl Bench {
         let mut command = workspace.command(&self.python);
         command.arg(&self.script).arg(&self.checkpoint).arg(&self.lines);
         command.args([BATCH.to_string().as_str(), &self.threads]).arg(&self.vectors);
-        // Libraries beside PyTorch start threads of their own, and the checkpoint is a folder.
-        command.env("OMP_NUM_THREADS", &self.threads).env("HF_HUB_OFFLINE", "1");
+        // Libraries beside PyTorch start threads of their own, tokenizers some of Rayon, and the checkpoint is a folder.
+        command.env("OMP_NUM_THREADS", &self.threads).env("RAYON_NUM_THREADS", &self.threads);
+        command.env("HF_HUB_OFFLINE", "1");
         let text = shell::output(&mut command)?;
         let row: Value = serde_json::from_str(text.trim()).with_context(|| shell::command_line(&command))?;
         let bytes = fs::read(&self.vectors).with_context(|| self.vectors.display().to_string())?;
@@ -171,7 +180,7 @@ impl Bench {
         }
         let mut command = workspace.command(&self.run);
         command.arg(&self.bundle).args(["--embed", "--json", "--device", "local-task", "-t", &self.threads]);
-        command.arg("-f").arg(&self.lines);
+        command.arg("-f").arg(&self.lines).env("RAYON_NUM_THREADS", &self.threads);
         let start = Instant::now();
         let text = shell::output(&mut command)?;
         let wall = start.elapsed().as_secs_f64();
@@ -183,6 +192,15 @@ impl Bench {
     }
 }
 
+/// Returns the largest difference of two elements, which has to be small.
+fn check(found: &[f32], expected: &[f32]) -> Result<f32> {
+    let difference = largest_difference(found, expected)?;
+    // Not `difference >= TOLERANCE`, which is false for NaN.
+    let is_close = difference < TOLERANCE;
+    ensure!(is_close, "found elements that differ by {difference:e}, expected less than {TOLERANCE:e}");
+    Ok(difference)
+}
+
 /// Returns the largest difference of two elements; NaN if one is.
 fn largest_difference(found: &[f32], expected: &[f32]) -> Result<f32> {
     let (count, wanted) = (found.len(), expected.len());
@@ -191,14 +209,23 @@ fn largest_difference(found: &[f32], expected: &[f32]) -> Result<f32> {
     Ok(differences.fold(0.0, |most: f32, x| if most.is_nan() || x <= most { most } else { x }))
 }
 
-impl Measured {
+/// At least one repeat.
+struct Measured<'a>(&'a [Pair]);
+
+impl Measured<'_> {
     /// Returns the lowest, the median and the highest ratio of neighboring runs.
     fn ratio(&self) -> [f64; 3] {
-        spread(self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| ours / theirs).collect())
+        spread(self.0.iter().map(|pair| pair.ours / pair.theirs).collect())
     }
 
     fn medians(&self) -> [f64; 2] {
-        [&self.ours, &self.theirs].map(|all| median(&sorted(all.iter().copied())))
+        let values: [fn(&Pair) -> f64; 2] = [|pair| pair.ours, |pair| pair.theirs];
+        values.map(|value| median(&sorted(self.0.iter().map(value))))
+    }
+
+    /// Returns the largest difference of all repeats, of which none is NaN.
+    fn largest_difference(&self) -> f32 {
+        self.0.iter().map(|pair| pair.largest_difference).fold(0.0, f32::max)
     }
 
     fn table(&self, texts: usize, threads: usize) -> String {
@@ -221,7 +248,7 @@ impl Measured {
             "texts/s".to_owned(),
             format!("{ratio:.2}"),
             format!("{low:.2} to {high:.2}"),
-            format!("{:.1e}", self.largest_difference),
+            format!("{:.1e}", self.largest_difference()),
         ];
         shell::markdown_table(head, vec![row])
     }
@@ -237,7 +264,7 @@ impl Measured {
             "ratio": ratio,
             "lowest_ratio": low,
             "highest_ratio": high,
-            "largest_difference": self.largest_difference,
+            "largest_difference": self.largest_difference(),
         }])
     }
 }
@@ -246,22 +273,27 @@ impl Measured {
 mod tests {
     use super::*;
 
-    fn measured() -> Measured {
-        Measured {
-            ours: vec![300.0, 400.0, 100.0],
-            theirs: vec![200.0, 200.0, 100.0],
-            largest_difference: 2e-7,
-        }
-    }
-
     #[test]
     fn ratios_are_of_neighboring_runs() {
-        insta::assert_snapshot!(measured().table(2000, 2), @"
+        let pairs = [(300.0, 200.0, 1e-7), (400.0, 200.0, 2e-7), (100.0, 100.0, 0.0)]
+            .map(|(ours, theirs, largest_difference)| Pair { ours, theirs, largest_difference });
+        let measured = Measured(&pairs);
+        insta::assert_snapshot!(measured.table(2000, 2), @"
         | texts  | threads  | ours   | sentence-transformers  | unit     | ratio  | lowest to highest  | largest difference |
         |---     |---       |---     |---                     |---       |---     |---                 |---|
         | 2000   | 2        | 300.0  | 200.0                  | texts/s  | 1.50   | 1.00 to 2.00       | 2.0e-7 |
         ");
-        assert_eq!(measured().json(2000, 2)[0]["ratio"], json!(1.5));
+        assert_eq!(measured.json(2000, 2)[0]["ratio"], json!(1.5));
+    }
+
+    #[test]
+    fn vectors_that_differ_or_are_no_numbers_are_refused() {
+        assert_eq!(check(&[1.0, 2.0], &[1.0, 2.0]).unwrap(), 0.0);
+        for wrong in [2.001, f32::NAN, f32::INFINITY] {
+            let error = check(&[1.0, wrong], &[1.0, 2.0]).unwrap_err().to_string();
+            assert!(error.starts_with("found elements that differ by "), "{error}");
+            assert!(check(&[1.0, 2.0], &[1.0, wrong]).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::programs::{Programs, STEPS};
 use crate::{
     bench::{
         pairs::Pair,
-        ratio::Measurement,
+        ratio::{Measurement, in_turn},
         stats::{first_row, number},
     },
     shell,
@@ -38,6 +38,7 @@ impl Batch {
         programs: &Programs,
         workspace: &Workspace,
         pair: &Pair,
+        repeat: usize,
     ) -> Result<Measurement> {
         let Self { prompt, sequences } = self;
         let arguments = |command: &mut Command, names: [&str; 3]| {
@@ -55,14 +56,13 @@ impl Batch {
         theirs.arg("-m").arg(&pair.gguf).args(["-c", &context.to_string(), "-b", "2048", "-ub", "512"]);
         theirs.args(["--output-format", "jsonl"]);
         arguments(&mut theirs, ["-npp", "-ntg", "-npl"]);
-        let ours = number(&first_row(&mut ours)?, "speed_tg")?;
-        let output = shell::output(&mut theirs)?;
+        let (ours, output) = in_turn(repeat, || first_row(&mut ours), || shell::output(&mut theirs))?;
         let theirs = last_object(&output).context("llama-batched-bench printed no result")?;
         Ok(Measurement {
             test: format!("{} tg{STEPS} × {sequences} @ d{prompt}", pair.ours),
             beside: pair.theirs,
             unit: "tok/s",
-            ours,
+            ours: number(&ours, "speed_tg")?,
             theirs: number(&theirs, "speed_tg")?,
             share: None,
         })

@@ -18,7 +18,8 @@ use self::{
 use super::{
     llama_cpp,
     pairs::{Pair, QUANTIZE, Weights, check_formats, random_checkpoint},
-    ratio::{Measurement, Ratio, render},
+    ratio::{Measurement, Ratio, in_turn, render},
+    record::{Record, recorded},
     stats::{at_least_one, first_row, number},
 };
 use crate::{shell, toolchain::setup::setup, workspace::Workspace};
@@ -26,6 +27,9 @@ use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 const PROMPT: usize = 512;
 /// The length of the prompt when the time to the first token is measured.
 const SHORT_PROMPT: usize = 16;
+
+/// The file of the measurements.
+const RECORD: &str = "measured-peers.jsonl";
 
 /// The executables of llama.cpp that are used.
 const TOOLS: [&str; 3] = ["llama-bench", "llama-batched-bench", QUANTIZE];
@@ -40,7 +44,7 @@ pub(crate) struct Peers {
     #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = at_least_one())]
     repeats: usize,
     /// Threads of both programs
-    #[arg(short, long, value_name = "N", default_value_t = 2)]
+    #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = at_least_one())]
     threads: usize,
     /// Tokens in the cache for the second decode test; 0 skips it
     #[arg(long, value_name = "N", default_value_t = 4096)]
@@ -89,30 +93,39 @@ pub(crate) fn peers(workspace: &Workspace, peers: &Peers) -> Result<()> {
         depth: peers.depth,
     };
     let batches = Batch::all(&peers.prompts, &peers.parallel);
-    let mut measured = Vec::new();
-    for repeat in 1..=peers.repeats {
-        for pair in &pairs {
-            eprintln!("{repeat} of {}: {}", peers.repeats, pair.ours);
-            if batches.is_empty() {
-                measured.extend(programs.measure(workspace, pair)?);
+    recorded(
+        &folder.join(RECORD),
+        |record| {
+            for repeat in 1..=peers.repeats {
+                for pair in &pairs {
+                    eprintln!("{repeat} of {}: {}", peers.repeats, pair.ours);
+                    if batches.is_empty() {
+                        programs.measure(workspace, pair, repeat, record)?;
+                    }
+                    for batch in &batches {
+                        record.push(batch.measure(&programs, workspace, pair, repeat)?)?;
+                    }
+                }
             }
-            for batch in &batches {
-                measured.push(batch.measure(&programs, workspace, pair)?);
-            }
-        }
-    }
-    let ratios = Ratio::of(&measured);
-    shell::print(&render(&ratios))
+            Ok(())
+        },
+        |measured| shell::print(&render(&Ratio::of(measured))),
+    )
 }
 
 impl Programs {
     /// Measures both programs, test by test, one right after the other.
-    fn measure(&self, workspace: &Workspace, pair: &Pair) -> Result<Vec<Measurement>> {
+    fn measure(
+        &self,
+        workspace: &Workspace,
+        pair: &Pair,
+        repeat: usize,
+        record: &mut Record<Measurement>,
+    ) -> Result<()> {
         let mut tests = vec![(PROMPT, 0, 0), (0, STEPS, 0)];
         if self.depth > 0 {
             tests.push((0, STEPS, self.depth));
         }
-        let mut measured = Vec::new();
         for (prompt, steps, depth) in tests {
             let arguments = |command: &mut Command| {
                 for (option, number) in [("-p", prompt), ("-n", steps), ("-d", depth), ("-r", 1)] {
@@ -126,23 +139,22 @@ impl Programs {
             let mut theirs = workspace.command(&self.llama_bench);
             theirs.arg("-m").arg(&pair.gguf);
             arguments(&mut theirs);
-            let (ours, theirs) = (first_row(&mut ours)?, first_row(&mut theirs)?);
+            let (ours, theirs) = in_turn(repeat, || first_row(&mut ours), || first_row(&mut theirs))?;
             let test = ours.get("test").and_then(Value::as_str).unwrap_or_default();
-            measured.push(Measurement {
+            record.push(Measurement {
                 test: format!("{} {test}", pair.ours),
                 beside: pair.theirs,
                 unit: "tok/s",
                 ours: number(&ours, "mean_tok_s")?,
                 theirs: number(&theirs, "avg_ts")?,
                 share: ours.get("bandwidth_share").and_then(Value::as_f64),
-            });
+            })?;
         }
-        measured.push(self.first_token(workspace, pair)?);
-        Ok(measured)
+        record.push(self.first_token(workspace, pair, repeat)?)
     }
 
     /// Measures the time of a process that generates one token after a short prompt.
-    fn first_token(&self, workspace: &Workspace, pair: &Pair) -> Result<Measurement> {
+    fn first_token(&self, workspace: &Workspace, pair: &Pair, repeat: usize) -> Result<Measurement> {
         let tokens: Vec<_> = (1..=SHORT_PROMPT).map(|token| token.to_string()).collect();
         let mut ours = workspace.command(&self.run);
         ours.arg(&pair.bundle).args(["--tokens", &tokens.join(","), "-n", "1", "--ignore-eos", "--json"]);
@@ -160,18 +172,19 @@ impl Programs {
             "-t",
             &self.threads,
         ]);
-        let [ours, theirs] = [ours, theirs].map(|mut command| {
+        let seconds = |command: &mut Command| {
             // The first run fills the page cache.
-            shell::output(&mut command)?;
+            shell::output(command)?;
             let start = Instant::now();
-            shell::output(&mut command).map(|_| start.elapsed().as_secs_f64())
-        });
+            shell::output(command).map(|_| start.elapsed().as_secs_f64())
+        };
+        let (ours, theirs) = in_turn(repeat, || seconds(&mut ours), || seconds(&mut theirs))?;
         Ok(Measurement {
             test: format!("{} first token", pair.ours),
             beside: pair.theirs,
             unit: "s",
-            ours: ours?,
-            theirs: theirs?,
+            ours,
+            theirs,
             share: None,
         })
     }

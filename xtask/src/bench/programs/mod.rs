@@ -3,8 +3,9 @@
 //! The program is the emitter's example of logistic regression, which is MLX's: 1,000 examples of 100 features. What each of them
 //! returns is compared, so that none is fast by doing something else.
 
+mod cpus;
+
 use std::{
-    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -12,9 +13,13 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::stats::{Output, at_least_one, median, number, sorted, spread};
+use super::{
+    record::{Record, recorded},
+    stats::{Output, at_least_one, median, number, sorted, spread},
+};
 use crate::{
     shell,
     toolchain::{
@@ -33,6 +38,11 @@ const SEED: &str = "seed=0 1";
 /// How far parameters may be from ours after all steps. Sums are taken in different orders.
 const TOLERANCE: f64 = 1e-3;
 
+/// The file of the measurements.
+const RECORD: &str = "measured.jsonl";
+/// The name of our program among those of a test.
+const OURS: &str = "mlxcel";
+
 /// What is measured: our function, and those that it is compared with.
 const TESTS: [(&str, &str, &[&str]); 2] =
     [("step by step", "step", &["jax-step", "torch", "mlx"]), ("one loop", "train", &["jax-loop"])];
@@ -44,7 +54,7 @@ pub(crate) struct Programs {
     #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = at_least_one())]
     repeats: usize,
     /// Cores that each program may use. Ours uses fewer if the work is small
-    #[arg(short, long, value_name = "N", default_value_t = 2)]
+    #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = at_least_one())]
     threads: usize,
     /// The form of the result
     #[arg(short, long, value_enum, default_value = "md")]
@@ -61,38 +71,44 @@ struct Bench<'a> {
     python: PathBuf,
     run: PathBuf,
     threads: usize,
+    /// The CPUs of every program, as `taskset` takes them.
+    cpus: String,
 }
 
-/// The steps per second of a test's programs, of each repeat. Ours is `mlxcel`.
-type Rates = BTreeMap<&'static str, Vec<f64>>;
+/// The speed of a program in a repeat of a test.
+#[derive(Serialize)]
+struct Rate {
+    test: &'static str,
+    program: &'static str,
+    steps_s: f64,
+}
 
 /// Makes the missing files, measures, and prints the result.
 pub(crate) fn programs(workspace: &Workspace, programs: &Programs) -> Result<()> {
-    let &Programs { repeats, threads, .. } = programs;
-    ensure!(
-        repeats > 0 && threads > 0,
-        "found {repeats} repeats and {threads} threads, expected at least one"
-    );
+    let &Programs { repeats, output, .. } = programs;
     setup(workspace)?;
     shell::run_to_stderr(
         &mut workspace.cargo("build --release -p mlxcel-compiler-driver -p mlxcel-runtime --bins"),
     )?;
     let bench = Bench::prepare(workspace, programs)?;
-    let mut measured = TESTS.map(|_| Rates::new());
-    for repeat in 1..=repeats {
-        eprintln!("{repeat} of {repeats}");
-        for ((_, function, peers), rates) in TESTS.iter().zip(&mut measured) {
-            rates.entry("mlxcel").or_default().push(bench.ours(function)?);
-            for peer in *peers {
-                rates.entry(peer).or_default().push(bench.theirs(peer)?);
+    let measure = |record: &mut Record<Rate>| {
+        for repeat in 1..=repeats {
+            eprintln!("{repeat} of {repeats}");
+            for (test, function, peers) in TESTS {
+                record.push(Rate { test, program: OURS, steps_s: bench.ours(function)? })?;
+                for &program in peers {
+                    record.push(Rate { test, program, steps_s: bench.theirs(program)? })?;
+                }
             }
         }
-    }
-    let rows: Vec<_> =
-        TESTS.iter().zip(&measured).flat_map(|((test, ..), rates)| rows(test, rates)).collect();
-    shell::print(&match programs.output {
-        Output::Md => table(&rows),
-        Output::Json => format!("{:#}\n", Value::Array(rows.iter().map(Row::json).collect())),
+        Ok(())
+    };
+    recorded(&bench.folder.join(RECORD), measure, |rates| {
+        let rows: Vec<_> = TESTS.into_iter().flat_map(|(test, _, peers)| rows(test, peers, rates)).collect();
+        shell::print(&match output {
+            Output::Md => table(&rows),
+            Output::Json => format!("{:#}\n", Value::Array(rows.iter().map(Row::json).collect())),
+        })
     })
 }
 
@@ -104,6 +120,8 @@ impl<'a> Bench<'a> {
             None => workspace.root.join("target/programs"),
         };
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        shell::output(workspace.command("taskset").arg("--version"))
+            .context("found no taskset, expected one in PATH\nhint: apt-get install util-linux")?;
         let mut example = workspace.cargo("run --quiet -p mlxcel-emitter --example logistic_regression");
         let program = folder.join("logistic_regression.mlir");
         let write = |name: &str, text: &str| {
@@ -120,6 +138,7 @@ impl<'a> Bench<'a> {
             python: venv::python(workspace, &folder.join("venv"), Packages::Named(&PACKAGES))?,
             run: workspace.release_binary("mlxcel-run")?,
             threads: programs.threads,
+            cpus: cpus::list(programs.threads)?,
             folder,
         };
         bench.call("data", &["--input", SEED, "--output", "@data.npz"])?;
@@ -129,7 +148,7 @@ impl<'a> Bench<'a> {
     /// Returns a command that runs a program on as many cores as it may have threads.
     fn command(&self, program: &Path) -> Command {
         let mut command = self.workspace.command("taskset");
-        command.arg("--cpu-list").arg(format!("0-{}", self.threads - 1)).arg(program);
+        command.args(["--cpu-list", &self.cpus]).arg(program);
         command.current_dir(&self.folder);
         command
     }
@@ -201,17 +220,26 @@ impl Row {
     }
 }
 
-/// Compares a test's programs with ours.
-fn rows(test: &'static str, rates: &Rates) -> Vec<Row> {
-    let all = |name: &str| rates.get(name).map_or(&[][..], Vec::as_slice);
-    let ours = all("mlxcel");
-    let middle = |rates: &[f64]| median(&sorted(rates.iter().copied()));
-    let of = |beside: &&'static str| {
-        let theirs = all(beside);
-        let ratios = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
-        Row { test, beside, ours: middle(ours), theirs: middle(theirs), ratio: spread(ratios) }
+/// Compares a test's programs with ours, those that were measured.
+fn rows(test: &'static str, peers: &[&'static str], rates: &[Rate]) -> Vec<Row> {
+    let all = |name: &str| -> Vec<f64> {
+        let own = rates.iter().filter(|rate| rate.test == test && rate.program == name);
+        own.map(|rate| rate.steps_s).collect()
     };
-    rates.keys().filter(|name| **name != "mlxcel").map(of).collect()
+    let ours = all(OURS);
+    let middle = |rates: &[f64]| median(&sorted(rates.iter().copied()));
+    let of = |&beside: &&'static str| {
+        let theirs = all(beside);
+        let ratios: Vec<_> = ours.iter().zip(&theirs).map(|(ours, theirs)| ours / theirs).collect();
+        (!ratios.is_empty()).then(|| Row {
+            test,
+            beside,
+            ours: middle(&ours),
+            theirs: middle(&theirs),
+            ratio: spread(ratios),
+        })
+    };
+    peers.iter().filter_map(of).collect()
 }
 
 fn table(rows: &[Row]) -> String {
@@ -237,17 +265,22 @@ mod tests {
 
     #[test]
     fn ratios_are_of_neighboring_runs() {
-        let rates = Rates::from([
-            ("mlxcel", vec![300.0, 400.0, 100.0]),
-            ("torch", vec![200.0, 200.0, 100.0]),
-            ("jax-step", vec![100.0, 100.0, 100.0]),
-        ]);
-        insta::assert_snapshot!(table(&rows("step by step", &rates)), @"
+        let (test, _, peers) = TESTS[0];
+        let all = [
+            (OURS, [300.0, 400.0, 100.0]),
+            ("torch", [200.0, 200.0, 100.0]),
+            ("jax-step", [100.0, 100.0, 100.0]),
+        ];
+        let of = |(program, rates): (_, [f64; 3])| rates.map(|steps_s| Rate { test, program, steps_s });
+        let rates: Vec<_> = all.into_iter().flat_map(of).collect();
+        // The run ended before mlx was measured.
+        insta::assert_snapshot!(table(&rows(test, peers, &rates)), @"
         | test          | ours  | beside    | theirs  | unit     | ratio  | lowest to highest |
         |---            |---    |---        |---      |---       |---     |---|
         | step by step  | 300   | jax-step  | 100     | steps/s  | 3.00   | 1.00 to 4.00 |
         | step by step  | 300   | torch     | 200     | steps/s  | 1.50   | 1.00 to 2.00 |
         ");
-        assert_eq!(rows("one loop", &rates)[1].json()["ratio"], json!(1.5));
+        assert_eq!(rows(test, peers, &rates)[1].json()["ratio"], json!(1.5));
+        assert!(rows("one loop", peers, &rates).is_empty());
     }
 }

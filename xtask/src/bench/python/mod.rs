@@ -7,9 +7,11 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{
+    record::{Record, recorded},
     serving::checkpoint,
     stats::{at_least_one, first_row, number, spread},
 };
@@ -26,6 +28,8 @@ use crate::{
 const SPEED: &str = include_str!("speed.py");
 /// What the package needs. No figure depends on its version.
 const NUMPY: &str = "numpy";
+/// The file of the measurements.
+const RECORD: &str = "measured-python.jsonl";
 /// Tokens of a stream that is alone.
 const ALONE: usize = 256;
 
@@ -58,6 +62,24 @@ pub(crate) struct Python {
     folder: Option<PathBuf>,
 }
 
+/// A measurement of a model in a repeat.
+#[derive(Serialize)]
+struct Sample {
+    model: String,
+    #[serde(flatten)]
+    found: Found,
+}
+
+/// What was found.
+#[derive(Serialize)]
+#[serde(tag = "test", rename_all = "snake_case")]
+enum Found {
+    /// Microseconds of a token of one stream: of mlxcel-bench, of Python, and those outside the engine's steps.
+    Alone { bench_us: f64, python_us: f64, outside_us: f64 },
+    /// Tokens of prompts and answers per second: of one call, and of as many streams.
+    Together { call_tok_s: f64, streams_tok_s: f64 },
+}
+
 /// What a run needs.
 struct Bench<'a> {
     workspace: &'a Workspace,
@@ -86,14 +108,15 @@ pub(crate) fn python(workspace: &Workspace, options: &Python) -> Result<()> {
         None => workspace.root.join("target/peers"),
     };
     let bench = Bench::prepare(workspace, options, &folder)?;
-    let head = ["test", "mlxcel-bench, or one call", "Python", "Python beside it"];
-    let mut rows = vec![];
-    for model in &options.model {
-        let bundle = bench.bundle(&folder, model)?;
-        rows.extend(bench.alone(model, &bundle)?);
-        rows.push(bench.together(model, &bundle)?);
-    }
-    shell::print(&shell::markdown_table(head, rows))
+    let measure = |record: &mut Record<Sample>| {
+        for model in &options.model {
+            let bundle = bench.bundle(&folder, model)?;
+            bench.alone(model, &bundle, record)?;
+            bench.together(model, &bundle, record)?;
+        }
+        Ok(())
+    };
+    recorded(&folder.join(RECORD), measure, |samples| shell::print(&table(options, samples)))
 }
 
 impl<'a> Bench<'a> {
@@ -126,56 +149,38 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures the time of a token of one stream, in pairs with mlxcel-bench, and what of it is not the engine's.
-    fn alone(&self, model: &str, bundle: &Path) -> Result<[[String; 4]; 2]> {
+    fn alone(&self, model: &str, bundle: &Path, record: &mut Record<Sample>) -> Result<()> {
         let Self { workspace, options, .. } = self;
         let &Python { repeats, threads, .. } = *options;
-        let (mut theirs, mut ours, mut outside) = (vec![], vec![], vec![]);
         for repeat in 1..=repeats {
             eprintln!("{repeat} of {repeats}: {model}, one stream");
             let mut bench = workspace.command(&self.bench);
             bench.arg(bundle).args(["--device", "local-task", "-t", &threads.to_string(), "-p", "0"]);
             let rate = first_row(bench.args(["-n", &ALONE.to_string(), "-r", "1", "-o", "json"]))?;
-            theirs.push(1e6 / number(&rate, "mean_tok_s")?);
             let measured = self.speed("one", bundle, &[ALONE])?;
             let seconds = measured.first().context("speed.py printed nothing")?;
-            ours.push(1e6 * number(seconds, "seconds")?);
-            outside.push(1e6 * number(seconds, "outside")?);
+            let found = Found::Alone {
+                bench_us: 1e6 / number(&rate, "mean_tok_s")?,
+                python_us: 1e6 * number(seconds, "seconds")?,
+                outside_us: 1e6 * number(seconds, "outside")?,
+            };
+            record.push(Sample { model: model.to_owned(), found })?;
         }
-        let [low, middle, high] =
-            spread(ours.iter().zip(&theirs).map(|(ours, theirs)| ours - theirs).collect());
-        let beside = [
-            format!("{model}, a token of one stream"),
-            format!("{:.1} µs", spread(theirs)[1]),
-            format!("{:.1} µs", spread(ours)[1]),
-            format!("{middle:+.1} µs ({low:+.1} to {high:+.1})"),
-        ];
-        // Of one process, so that a machine whose speed changes does not change it.
-        let [low, middle, high] = spread(outside);
-        let within = [
-            format!("{model}, of it outside the engine's steps"),
-            "0 µs".to_owned(),
-            format!("{middle:.1} µs"),
-            format!("{middle:+.1} µs ({low:+.1} to {high:+.1})"),
-        ];
-        Ok([beside, within])
+        Ok(())
     }
 
     /// Measures asynchronous streams, in pairs with one call that takes all prompts.
-    fn together(&self, model: &str, bundle: &Path) -> Result<[String; 4]> {
+    fn together(&self, model: &str, bundle: &Path, record: &mut Record<Sample>) -> Result<()> {
         let &Python { streams, prompt, tokens, repeats, .. } = self.options;
         eprintln!("{repeats} times: {model}, {streams} streams");
         let measured = self.speed("many", bundle, &[tokens, streams, prompt, repeats])?;
-        let of = |name| measured.iter().map(|row| number(row, name)).collect::<Result<Vec<_>>>();
-        let (calls, asynchronous) = (of("call")?, of("streams")?);
-        ensure!(calls.len() == repeats, "found {} measurements, expected {repeats}", calls.len());
-        let [low, middle, high] =
-            spread(asynchronous.iter().zip(&calls).map(|(ours, call)| 100.0 * ours / call).collect());
-        Ok([
-            format!("{model}, {streams} asyncio streams of {prompt} + {tokens} tokens"),
-            format!("{:.1} tok/s", spread(calls)[1]),
-            format!("{:.1} tok/s", spread(asynchronous)[1]),
-            format!("{middle:.1} % ({low:.1} to {high:.1})"),
-        ])
+        for row in &measured {
+            let [call_tok_s, streams_tok_s] = [number(row, "call")?, number(row, "streams")?];
+            let found = Found::Together { call_tok_s, streams_tok_s };
+            record.push(Sample { model: model.to_owned(), found })?;
+        }
+        ensure!(measured.len() == repeats, "found {} measurements, expected {repeats}", measured.len());
+        Ok(())
     }
 
     /// Runs the script. Returns the objects that it prints.
@@ -186,5 +191,103 @@ impl<'a> Bench<'a> {
         let text = shell::output(command.env("PYTHONPATH", &self.package))?;
         let rows = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
         rows.with_context(|| shell::command_line(&command))
+    }
+}
+
+/// Formats what was measured as a table.
+fn table(options: &Python, samples: &[Sample]) -> String {
+    let head = ["test", "mlxcel-bench, or one call", "Python", "Python beside it"];
+    let mut rows = vec![];
+    for model in &options.model {
+        let of_model =
+            move || samples.iter().filter(move |sample| sample.model == *model).map(|sample| &sample.found);
+        let alone = of_model().filter_map(|found| match *found {
+            Found::Alone { bench_us, python_us, outside_us } => Some([bench_us, python_us, outside_us]),
+            Found::Together { .. } => None,
+        });
+        let together = of_model().filter_map(|found| match *found {
+            Found::Together { call_tok_s, streams_tok_s } => Some([call_tok_s, streams_tok_s]),
+            Found::Alone { .. } => None,
+        });
+        let (alone, together): (Vec<_>, Vec<_>) = (alone.collect(), together.collect());
+        if !alone.is_empty() {
+            rows.extend(alone_rows(model, &alone));
+        }
+        if !together.is_empty() {
+            rows.push(together_row(options, model, &together));
+        }
+    }
+    shell::markdown_table(head, rows)
+}
+
+/// Returns the rows of one stream, of at least one repeat.
+fn alone_rows(model: &str, samples: &[[f64; 3]]) -> [[String; 4]; 2] {
+    let of = |value: fn(&[f64; 3]) -> f64| spread(samples.iter().map(value).collect());
+    let [low, middle, high] = of(|[bench, python, _]| python - bench);
+    let beside = [
+        format!("{model}, a token of one stream"),
+        format!("{:.1} µs", of(|sample| sample[0])[1]),
+        format!("{:.1} µs", of(|sample| sample[1])[1]),
+        format!("{middle:+.1} µs ({low:+.1} to {high:+.1})"),
+    ];
+    // Of one process, so that a machine whose speed changes does not change it, and beside nothing.
+    let [low, middle, high] = of(|sample| sample[2]);
+    let within = [
+        format!("{model}, of it outside the engine's steps"),
+        "-".to_owned(),
+        format!("{middle:.1} µs ({low:.1} to {high:.1})"),
+        "-".to_owned(),
+    ];
+    [beside, within]
+}
+
+/// Returns the row of many streams, of at least one repeat.
+fn together_row(options: &Python, model: &str, samples: &[[f64; 2]]) -> [String; 4] {
+    let Python { streams, prompt, tokens, .. } = options;
+    let of = |value: fn(&[f64; 2]) -> f64| spread(samples.iter().map(value).collect());
+    let [low, middle, high] = of(|[call, streams]| 100.0 * streams / call);
+    [
+        format!("{model}, {streams} asyncio streams of {prompt} + {tokens} tokens"),
+        format!("{:.1} prompt and answer tok/s", of(|sample| sample[0])[1]),
+        format!("{:.1} prompt and answer tok/s", of(|sample| sample[1])[1]),
+        format!("{middle:.1} % ({low:.1} to {high:.1})"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_measured_is_in_the_table() {
+        let options = Python {
+            model: vec!["a".into(), "b".into()],
+            quant: "q8".into(),
+            streams: 32,
+            prompt: 16,
+            tokens: 64,
+            repeats: 2,
+            threads: 2,
+            folder: None,
+        };
+        let of = |model: &str, found| Sample { model: model.to_owned(), found };
+        let samples = [
+            of("a", Found::Alone { bench_us: 10.0, python_us: 12.0, outside_us: 1.0 }),
+            of("a", Found::Alone { bench_us: 20.0, python_us: 24.0, outside_us: 2.0 }),
+            of("a", Found::Together { call_tok_s: 100.0, streams_tok_s: 90.0 }),
+        ];
+        // The run ended before the second model was measured.
+        insta::assert_snapshot!(table(&options, &samples), @"
+        | test                                     | mlxcel-bench, or one call      | Python                        | Python beside it |
+        |---                                       |---                             |---                            |---|
+        | a, a token of one stream                 | 15.0 µs                        | 18.0 µs                       | +3.0 µs (+2.0 to +4.0) |
+        | a, of it outside the engine's steps      | -                              | 1.5 µs (1.0 to 2.0)           | - |
+        | a, 32 asyncio streams of 16 + 64 tokens  | 100.0 prompt and answer tok/s  | 90.0 prompt and answer tok/s  | 90.0 % (90.0 to 90.0) |
+        ");
+        let line = serde_json::to_value(&samples[2]).unwrap();
+        assert_eq!(
+            line.to_string(),
+            r#"{"model":"a","test":"together","call_tok_s":100.0,"streams_tok_s":90.0}"#
+        );
     }
 }

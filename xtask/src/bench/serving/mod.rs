@@ -22,7 +22,8 @@ use self::{
 use super::{
     llama_cpp,
     pairs::{Pair, QUANTIZE, Weights, check_formats, random_checkpoint},
-    ratio::{Measurement, Ratio, render},
+    ratio::{Measurement, Ratio, in_turn, render},
+    record::{Record, recorded},
     stats::at_least_one,
 };
 use crate::{shell, toolchain::setup::setup, workspace::Workspace};
@@ -31,6 +32,9 @@ const WRITE_TOKENIZER: &str = include_str!("write_tokenizer.py");
 
 /// The executables of llama.cpp that are used.
 const TOOLS: [&str; 2] = ["llama-server", QUANTIZE];
+
+/// The file of the measurements.
+const RECORD: &str = "measured-serving.jsonl";
 
 /// The model that has its own weights, in `models/`.
 const DEMO: &str = "demo";
@@ -45,22 +49,22 @@ pub(crate) struct Serving {
     #[arg(long, default_value = "q4")]
     format: String,
     /// Numbers of clients, separated by commas
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4,8")]
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4,8", value_parser = at_least_one())]
     clients: Vec<usize>,
     /// How often everything is measured
-    #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = at_least_one())]
+    #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = at_least_one())]
     repeats: usize,
     /// Requests of each client
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = at_least_one())]
     requests: usize,
     /// Tokens of each prompt
-    #[arg(long, value_name = "N", default_value_t = 128)]
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = at_least_one())]
     prompt: usize,
     /// Tokens of each answer
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one())]
     tokens: usize,
     /// Threads of both servers
-    #[arg(short, long, value_name = "N", default_value_t = 2)]
+    #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = at_least_one())]
     threads: usize,
     /// Measure once, with two requests of each client
     #[arg(long)]
@@ -95,14 +99,16 @@ pub(crate) fn serving(workspace: &Workspace, serving: &Serving) -> Result<()> {
     let pairs = weights.pairs(workspace, std::slice::from_ref(&serving.format))?;
     let pair = pairs.first().context("found no format")?;
     let load = Load::new(workspace, &folder, &checkpoint, shape)?;
-    let measured = measure(workspace, serving, &tools, pair, &load)?;
-    let ratios = Ratio::of(&measured);
-    if let Some(file) = &serving.json {
-        let rows: Vec<Value> = ratios.iter().map(Ratio::to_json).collect();
-        let text = format!("{:#}\n", Value::from(rows));
-        fs::write(file, text).with_context(|| file.display().to_string())?;
-    }
-    shell::print(&render(&ratios))
+    let show = |measured: &[Measurement]| {
+        let ratios = Ratio::of(measured);
+        if let Some(file) = &serving.json {
+            let rows: Vec<Value> = ratios.iter().map(Ratio::to_json).collect();
+            let text = format!("{:#}\n", Value::from(rows));
+            fs::write(file, text).with_context(|| file.display().to_string())?;
+        }
+        shell::print(&render(&ratios))
+    };
+    recorded(&folder.join(RECORD), |record| measure(workspace, serving, &tools, pair, &load, record), show)
 }
 
 /// Measures both servers in turn.
@@ -112,32 +118,41 @@ fn measure(
     tools: &Path,
     pair: &Pair,
     load: &Load<'_>,
-) -> Result<Vec<Measurement>> {
+    record: &mut Record<Measurement>,
+) -> Result<()> {
     let threads = serving.threads.to_string();
     let ours = Server::ours(workspace, &pair.bundle, &threads)?;
-    let theirs = Server::theirs(workspace, tools, &pair.gguf, &threads, load.shape.context())?;
+    // A slot for each client, or requests would wait there and not with us.
+    let slots = serving.clients.iter().copied().max().context("found no number of clients")?;
+    let theirs = Server::theirs(workspace, tools, &pair.gguf, &threads, slots, load.shape.context())?;
     let (repeats, requests) = if serving.quick { (1, 2) } else { (serving.repeats, serving.requests) };
-    let mut measured = vec![];
     for repeat in 1..=repeats {
         for &clients in &serving.clients {
             let of = |server: &Server, name| {
                 eprintln!("{repeat} of {repeats}: {clients} clients of {name}");
-                load.run(workspace, server, clients, clients * requests.max(1), repeat)
+                load.run(workspace, server, clients, clients * requests, seed(repeat, clients))
             };
-            let (ours, theirs) = (of(&ours, "mlxcel-serve")?, of(&theirs, "llama-server")?);
+            let (ours, theirs) =
+                in_turn(repeat, || of(&ours, "mlxcel-serve"), || of(&theirs, "llama-server"))?;
             for (ours, theirs) in ours.into_iter().zip(theirs) {
-                measured.push(Measurement {
+                record.push(Measurement {
                     test: format!("{} × {clients} {}", pair.ours, ours.name),
                     beside: pair.theirs,
                     unit: ours.unit,
                     ours: ours.value,
                     theirs: theirs.value,
                     share: None,
-                });
+                })?;
             }
         }
     }
-    Ok(measured)
+    Ok(())
+}
+
+/// Returns the seed of the prompts of a measurement. Servers keep what they computed for a prompt, so that one that comes again
+/// costs nothing.
+fn seed(repeat: usize, clients: usize) -> usize {
+    (repeat << 16) + clients
 }
 
 /// Returns the folder of a checkpoint with a tokenizer. Random weights have none of their own.
@@ -150,12 +165,25 @@ pub(super) fn checkpoint(workspace: &Workspace, folder: &Path, model: &str) -> R
     fs::create_dir_all(&served).with_context(|| served.display().to_string())?;
     for name in ["config.json", "model.safetensors"] {
         let link = served.join(name);
-        if !link.exists() {
-            symlink(weights.join(name), &link).with_context(|| link.display().to_string())?;
-        }
+        // Anew each time, because one that is there may lead nowhere.
+        _ = fs::remove_file(&link);
+        symlink(weights.join(name), &link).with_context(|| link.display().to_string())?;
     }
     let script = folder.join("write_tokenizer.py");
     fs::write(&script, WRITE_TOKENIZER).with_context(|| script.display().to_string())?;
     shell::run_to_stderr(workspace.command("python3").arg(script).arg(&served))?;
     Ok(served)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_measurements_have_the_same_prompts() {
+        let all = (1..=50).flat_map(|repeat| (1..=64).map(move |clients| seed(repeat, clients)));
+        assert_eq!(all.collect::<BTreeSet<_>>().len(), 50 * 64);
+    }
 }

@@ -14,11 +14,11 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{shell, workspace::Workspace};
 
-/// Requests that llama-server answers at a time.
-const PARALLEL: usize = 8;
-
 /// The longest time until a server is ready.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The longest time of a question whether a server is ready: one that takes a connection may never answer.
+const QUESTION: Duration = Duration::from_secs(1);
 
 /// A server on this machine. It is killed when it is dropped.
 pub(super) struct Server {
@@ -38,18 +38,19 @@ impl Server {
         Self::start(command, address, "/health/ready", model, bundle.with_extension("serve.log"))
     }
 
-    /// Starts llama-server with a context for each of its slots.
+    /// Starts llama-server with so many slots, each with a context.
     pub(super) fn theirs(
         workspace: &Workspace,
         tools: &Path,
         gguf: &Path,
         threads: &str,
+        slots: usize,
         context: usize,
     ) -> Result<Self> {
         let address = free_address()?;
         let mut command = workspace.command(tools.join("llama-server"));
         command.arg("-m").arg(gguf).args(["--host", "127.0.0.1", "--port", &address.port().to_string()]);
-        command.args(["--parallel", &PARALLEL.to_string(), "-c", &(PARALLEL * context).to_string()]);
+        command.args(["--parallel", &slots.to_string(), "-c", &(slots * context).to_string()]);
         command.args(["-t", threads, "-tb", threads, "--no-ui"]);
         Self::start(command, address, "/health", "model".to_owned(), gguf.with_extension("serve.log"))
     }
@@ -94,10 +95,26 @@ fn free_address() -> Result<SocketAddr> {
 /// Returns whether a path is answered with 200.
 fn is_healthy(address: SocketAddr, path: &str) -> bool {
     let ask = || {
-        let mut stream = TcpStream::connect(address)?;
+        let mut stream = TcpStream::connect_timeout(&address, QUESTION)?;
+        stream.set_read_timeout(Some(QUESTION))?;
+        stream.set_write_timeout(Some(QUESTION))?;
         stream.write_all(format!("GET {path} HTTP/1.0\r\nhost: localhost\r\n\r\n").as_bytes())?;
         let mut head = [0; 12];
         stream.read_exact(&mut head).map(|()| head.ends_with(b" 200"))
     };
     ask().unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_does_not_answer_is_not_waited_for() {
+        // The system takes connections for a socket that listens, and nobody reads.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let start = Instant::now();
+        assert!(!is_healthy(silent.local_addr().unwrap(), "/health"));
+        assert!(start.elapsed() < 10 * QUESTION, "{:?}", start.elapsed());
+    }
 }

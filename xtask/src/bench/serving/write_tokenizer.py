@@ -33,7 +33,14 @@ def words():
 def main():
     folder = Path(sys.argv[1])
     config = json.loads((folder / "config.json").read_text())
-    begin, end, size = config["bos_token_id"], config["eos_token_id"], config["vocab_size"]
+    begin, end, size = (config.get(name) for name in ("bos_token_id", "eos_token_id", "vocab_size"))
+    # A model with several tokens that end a text lists them.
+    end = end[0] if isinstance(end, list) and end else end
+    for name, found in {"bos_token_id": begin, "eos_token_id": end, "vocab_size": size}.items():
+        if not isinstance(found, int):
+            sys.exit(f"{folder / 'config.json'}: found {name} {found}, expected a number\nhint: choose another --model")
+    if begin == end or size < 512:
+        sys.exit(f"{folder / 'config.json'}: found tokens {begin} and {end} of {size}, expected two of at least 512")
     special = {begin: "<|begin|>", end: "<|end|>"}
     ids = (id for id in range(size) if id not in special)
     vocab = {letter: next(ids) for letter in letters_of_bytes().values()}

@@ -6,14 +6,20 @@ use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use serde::Serialize;
 
-use super::stats::{at_least_one, first_row, number, spread};
+use super::{
+    record::{Record, recorded},
+    stats::{at_least_one, first_row, number, spread},
+};
 use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
 /// OLMoE's shape with fewer layers, and a dense model whose mlp is as wide as eight experts.
 const SHAPES: [(&str, &str); 2] =
     [("mixture", include_str!("mixture.json")), ("dense", include_str!("dense.json"))];
 const STEPS: &str = "64";
+/// The file of the measurements.
+const RECORD: &str = "target/sparse/measured.jsonl";
 
 /// The options of `cargo xtask sparse`.
 #[derive(Args)]
@@ -25,8 +31,15 @@ pub(crate) struct Sparse {
     #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = at_least_one())]
     repeats: usize,
     /// Threads
-    #[arg(short, long, value_name = "N", default_value_t = 2)]
+    #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = at_least_one())]
     threads: usize,
+}
+
+/// The tokens per second of both models in a repeat.
+#[derive(Serialize)]
+struct Pair {
+    mixture: f64,
+    dense: f64,
 }
 
 /// Makes both bundles, measures in turn, and prints the table.
@@ -38,31 +51,38 @@ pub(crate) fn sparse(workspace: &Workspace, sparse: &Sparse) -> Result<()> {
     let bundles = SHAPES.map(|(name, config)| bundle(workspace, sparse, name, config));
     let [mixture, dense] = bundles;
     let bundles = [mixture?, dense?];
-    let (mut speeds, mut ratios) = ([vec![], vec![]], vec![]);
-    for repeat in 1..=sparse.repeats {
-        eprintln!("{repeat} of {}", sparse.repeats);
-        for (bundle, speeds) in bundles.iter().zip(&mut speeds) {
-            let mut bench = workspace.command(workspace.release_binary("mlxcel-bench")?);
-            bench.arg(bundle).args(["-p", "0", "-n", STEPS, "-r", "2", "-o", "json"]);
-            bench.args(["--device", "local-task", "-t", &sparse.threads.to_string()]);
-            speeds.push(number(&first_row(&mut bench)?, "mean_tok_s")?);
+    let bench = workspace.release_binary("mlxcel-bench")?;
+    let speed = |bundle: &PathBuf| {
+        let mut bench = workspace.command(&bench);
+        bench.arg(bundle).args(["-p", "0", "-n", STEPS, "-r", "2", "-o", "json"]);
+        bench.args(["--device", "local-task", "-t", &sparse.threads.to_string()]);
+        number(&first_row(&mut bench)?, "mean_tok_s")
+    };
+    let measure = |record: &mut Record<Pair>| {
+        for repeat in 1..=sparse.repeats {
+            eprintln!("{repeat} of {}", sparse.repeats);
+            record.push(Pair { mixture: speed(&bundles[0])?, dense: speed(&bundles[1])? })?;
         }
-        if let (Some(mixture), Some(dense)) = (speeds[0].last(), speeds[1].last()) {
-            ratios.push(dense / mixture);
-        }
-    }
-    let [[_, mixture, _], [_, dense, _]] = speeds.map(spread);
-    let [low, median, high] = spread(ratios);
+        Ok(())
+    };
+    recorded(&workspace.root.join(RECORD), measure, |pairs| shell::print(&table(&sparse.quant, pairs)))
+}
+
+/// Formats at least one pair as a table.
+fn table(quant: &str, pairs: &[Pair]) -> String {
+    let of = |value: fn(&Pair) -> f64| spread(pairs.iter().map(value).collect());
+    let ([_, mixture, _], [_, dense, _]) = (of(|pair| pair.mixture), of(|pair| pair.dense));
+    let [low, median, high] = of(|pair| pair.dense / pair.mixture);
     let head = ["quant", "mixture", "dense", "unit", "time of a step, ratio", "lowest to highest"];
     let row = [
-        sparse.quant.clone(),
+        quant.to_owned(),
         format!("{mixture:.2}"),
         format!("{dense:.2}"),
         "tok/s".to_owned(),
         format!("{median:.2}"),
         format!("{low:.2} to {high:.2}"),
     ];
-    shell::print(&shell::markdown_table(head, vec![row]))
+    shell::markdown_table(head, vec![row])
 }
 
 /// Compiles the bundle of a shape with random weights.
@@ -76,4 +96,20 @@ fn bundle(workspace: &Workspace, sparse: &Sparse, name: &str, config: &str) -> R
     build.args(["--quant", &sparse.quant, "--out"]).arg(&bundle);
     shell::run_to_stderr(&mut build)?;
     Ok(bundle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_of_neighboring_runs() {
+        let pairs =
+            [(10.0, 20.0), (20.0, 20.0), (30.0, 30.0)].map(|(mixture, dense)| Pair { mixture, dense });
+        insta::assert_snapshot!(table("q8", &pairs), @"
+        | quant  | mixture  | dense  | unit   | time of a step, ratio  | lowest to highest |
+        |---     |---       |---     |---     |---                     |---|
+        | q8     | 20.00    | 20.00  | tok/s  | 1.00                   | 1.00 to 2.00 |
+        ");
+    }
 }

@@ -1,14 +1,24 @@
 #!/usr/bin/env bash
 # Runs the bundles of this folder on the GPU, compares the tokens with the expected ones, and measures a model of full shape.
 #
-# Needs Linux with glibc 2.34, the GPU's driver, and 3 GB in $TMPDIR. Installs and builds nothing. The exit status is 0 if
-# every token is as expected, otherwise 1. What mlxcel-bench measured is left in the folder results, with the time of each
-# kernel. To try it without a GPU, MLXCEL_GPU_DEVICE names another device than cuda, and MLXCEL_GPU_FULL=no leaves out the
-# model of full shape.
+#   run.sh                   everything
+#   run.sh cases             the tokens of small models, which are compared with recorded ones
+#   run.sh full              the tokens of a model of full shape, which are compared with those of this machine's CPU
+#   run.sh speed [VARIANT]   the speed of the model of full shape, and the time of each kernel: of one variant, or of all
+#
+# Each takes some minutes, so that a machine that is lent for ten can run them one by one. Needs Linux with glibc 2.34, the GPU's
+# driver, and 3 GB in $TMPDIR. Installs and builds nothing. The exit status is 0 if every token is as expected, otherwise 1.
+#
+# What is found is in the folder results as soon as it is found: cases.txt and full.txt have a line for each comparison,
+# VARIANT.json and VARIANT-kernels.json what mlxcel-bench measured, and all.jsonl every answer and every measurement.
+#
+#   MLXCEL_GPU_DEVICE    another device than cuda, to try it without a GPU
+#   MLXCEL_GPU_SECONDS   the longest time of a program [default: 60]; with the model of full shape, five times as long
+#   MLXCEL_GPU_WEIGHTS   a folder that keeps the weights of full shape for the next run
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")"
 
 device="${MLXCEL_GPU_DEVICE:-cuda}"
+seconds="${MLXCEL_GPU_SECONDS:-60}"
 # These have no near ties: see xtask/src/check/gpu/mod.rs.
 seed=@SEED@
 prompt=@PROMPT@
@@ -17,115 +27,208 @@ number=48
 jobs=8
 # Enough to measure on a GPU, and to try on a CPU.
 sizes=(-p 512 -n 256 -r 5)
-kernels=(-p 512 -n 32 -r 1)
-[[ "$device" == cuda ]] || { sizes=(-p 16 -n 2 -r 1); kernels=("${sizes[@]}"); }
+kernels=(-p 512 -n 32)
+[[ "$device" == cuda ]] || { sizes=(-p 16 -n 2 -r 1); kernels=(-p 16 -n 2); }
 
-scratch="$(mktemp -d)"
-trap 'rm -rf "$scratch"' EXIT
-mkdir -p results
-passed=0
-failed=0
-
-# Kernels of bundles called NAME-sm_90 overlap, which only newer GPUs can. Where nvidia-smi is missing, errors tell.
-capability="$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d . || true)"
+# Kernels of bundles called NAME-sm_90 overlap, which only newer GPUs can. Where nobody knows the GPU, errors tell.
 is_left_out() { [[ "$1" == *-sm_90 && ( "$device" != cuda || "${capability:-90}" -lt 90 ) ]]; }
 
-# generate DEVICE BUNDLE PROMPT NUMBER [ARGUMENT...]: writes JSON to $scratch/json, and errors to stderr
+# limited SECONDS NAME COMMAND...: runs a command for so long at most, and passes on its errors after a name
+limited() {
+  local limit="$1" name="$2" status=0
+  shift 2
+  timeout --foreground -k 10 "$limit" "$@" 2>"$out.stderr" || status=$?
+  ((status != 124 && status != 137)) || echo "found no end after $limit s" >>"$out.stderr"
+  ((status == 0)) || sed "s/^/$name: /" "$out.stderr" >&2
+  return "$status"
+}
+
+# keep NAME FILE: appends the JSON in a file to all that was found, in one write, because others append at the same time
+keep() { cat <<<"{\"bundle\":\"$1\",\"found\":$(tr -d '\n' <"$2")}" >>results/all.jsonl; }
+
+# generate SECONDS DEVICE BUNDLE PROMPT NUMBER [ARGUMENT...]: leaves JSON in $out.json, nothing after an error
 generate() {
-  local device="$1" bundle="$2" prompt="$3" number="$4"
-  shift 4
-  ./mlxcel-run "bundles/$bundle" --device "$device" --tokens "$prompt" -n "$number" --ignore-eos --json "$@" \
-    >"$scratch/json" 2>"$scratch/stderr" || { cat "$scratch/stderr" >&2; : >"$scratch/json"; return 1; }
+  local limit="$1" device="$2" bundle="$3" prompt="$4" number="$5"
+  shift 5
+  limited "$limit" "$bundle on $device" ./mlxcel-run "bundles/$bundle" --device "$device" --tokens "$prompt" -n "$number" \
+    --ignore-eos --json "$@" >"$out.json" || { : >"$out.json"; return 1; }
+  keep "$bundle" "$out.json"
 }
 
 # Prints the generated ids. The quote excludes the key prompt_tokens; quotes inside a text are escaped.
-tokens() { grep -o '"tokens":\[[0-9,]*\]' "$scratch/json" | head -n 1 | tr -d '":[]a-z' || true; }
+tokens() { grep -o '"tokens":\[[0-9,]*\]' "$out.json" | head -n 1 | tr -d '":[]a-z' || true; }
 
-# compare NAME FOUND EXPECTED: prints the result
+# compare NAME FOUND EXPECTED: prints the result in one write, because others print at the same time
 compare() {
   if [[ -n "$2" && "$2" == "$3" ]]; then
     echo "ok      $1"
   else
-    printf 'FAILED  %s\n  found    %s\n  expected %s\n' "$1" "${2:-nothing}" "$3"
+    cat <<<"FAILED  $1"$'\n'"  found    ${2:-nothing}"$'\n'"  expected $3"
   fi
-}
-
-# Passes results on, and counts them.
-count() {
-  local lines
-  lines="$(cat)"
-  [[ -z "$lines" ]] || echo "$lines"
-  passed=$((passed + $(grep -c '^ok ' <<<"$lines" || true)))
-  failed=$((failed + $(grep -c '^FAILED ' <<<"$lines" || true)))
 }
 
 # one_case BUNDLE IDS EXPECTED: compares a line of cases.txt
 one_case() {
   is_left_out "$1" && return
-  local number
-  number="$(tr ',' '\n' <<<"$3" | wc -l)"
-  generate "$device" "$1" "$2" "$number" || true
-  compare "$1, $(tr ',' '\n' <<<"$2" | wc -l) prompt tokens, $number generated" "$(tokens)" "$3"
+  local count
+  count="$(tr ',' '\n' <<<"$3" | wc -l)"
+  generate "$seconds" "$device" "$1" "$2" "$count" || true
+  compare "$1, $(tr ',' '\n' <<<"$2" | wc -l) prompt tokens, $count generated" "$(tokens)" "$3"
+}
+
+# The script runs itself for each case, with what is exported below.
+if [[ "${1:-}" == case ]]; then
+  out="$scratch/$$"
+  one_case "${@:2}"
+  exit
+fi
+
+fail() { printf 'error: %s\nhint: %s\n' "$1" "$2" >&2; exit 1; }
+
+if [[ -n "${MLXCEL_GPU_WEIGHTS:-}" ]]; then
+  # Relative to the caller's folder.
+  mkdir -p "$MLXCEL_GPU_WEIGHTS"
+  MLXCEL_GPU_WEIGHTS="$(cd "$MLXCEL_GPU_WEIGHTS" && pwd)"
+fi
+cd "$(dirname "${BASH_SOURCE[0]}")"
+for tool in xargs timeout; do
+  package=findutils
+  [[ "$tool" == xargs ]] || package=coreutils
+  command -v "$tool" >/dev/null || fail "found no $tool, expected one in PATH" "install $package"
+done
+stage="${1:-all}"
+only="${2:-}"
+case "$stage $#" in
+  'all 0' | 'all 1' | 'cases 1' | 'full 1' | 'speed 1' | 'speed 2') ;;
+  *) fail "found the arguments $*, expected none, cases, full, or speed and a variant" "run.sh cases" ;;
+esac
+if [[ -n "$only" && ! -d "bundles/llama-3.2-1b-$only" ]]; then
+  fail "found no bundles/llama-3.2-1b-$only, expected a bundle for each variant" "ls bundles"
+fi
+big=$((5 * seconds))
+scratch="$(mktemp -d)"
+trap 'rm -rf "$scratch"' EXIT
+out="$scratch/all"
+capability="$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d . || true)"
+# A driver that knows no answer says so in words.
+[[ "$capability" =~ ^[0-9]+$ ]] || capability=
+export scratch capability
+if ! ./mlxcel-run --version >/dev/null 2>"$out.stderr"; then
+  cat "$out.stderr" >&2
+  found="$(getconf GNU_LIBC_VERSION 2>/dev/null || echo 'another libc')"
+  fail "mlxcel-run does not start: found $found, expected glibc 2.34 or newer" "pack the folder on an older system"
+fi
+# Of a run of one stage, the results of the others stay.
+case "$stage" in
+  all) rm -rf results ;;
+  speed)
+    if [[ -n "$only" ]]; then
+      rm -f "results/$only"{,-part,-kernels}.json
+    else
+      rm -f results/*.json
+    fi
+    ;;
+  *) rm -f "results/$stage.txt" ;;
+esac
+mkdir -p results
+passed=0
+failed=0
+
+# follow FILE: passes results on as they come, appends them to a file, and counts them
+follow() {
+  local line
+  while IFS= read -r line; do
+    tee -a "$1" <<<"$line"
+    case "$line" in
+      'ok '*) passed=$((passed + 1)) ;;
+      'FAILED '*) failed=$((failed + 1)) ;;
+    esac
+  done
+}
+
+# Makes the weights of full shape if they are missing. They appear as a whole.
+make_weights() {
+  weights="${MLXCEL_GPU_WEIGHTS:-$scratch}/llama-3.2-1b-$seed"
+  [[ ! -d "$weights" ]] || return 0
+  echo "making the weights of llama-3.2-1b from seed $seed"
+  limited "$big" random-weights ./random-weights --model llama-3.2-1b --seed "$seed" --out "$weights"
 }
 
 # measured TEST NUMBER EXPONENT: prints a number of a test that mlxcel-bench measured, times a power of ten, or a dash
 measured() {
   local found
-  found="$(tr -d ' \n' <"$scratch/bench" | grep -o "{[^{}]*\"test\":\"$1[^{}]*}" | grep -o "\"$2\":[0-9.]*" | cut -d: -f2 || true)"
+  found="$(tr -d ' \n' <"$out.bench" | grep -o "{[^{}]*\"test\":\"$1[^{}]*}" | grep -o "\"$2\":[0-9.]*" | cut -d: -f2 || true)"
   if [[ -n "$found" ]]; then LC_ALL=C printf '%.0f' "${found}e$3"; else echo -; fi
 }
 
 # measure VARIANT STEPS: prints a row with the speeds of a variant, and the steps per second that were predicted
 measure() {
+  [[ -z "$only" || "$only" == "$1" ]] || return 0
   is_left_out "$1" && return
-  local bench=(./mlxcel-bench "bundles/llama-3.2-1b-$1" --device "$device" --weights "$scratch/weights" -o json)
-  if ! "${bench[@]}" "${sizes[@]}" >"$scratch/bench" 2>"$scratch/stderr" ||
-    ! "${bench[@]}" "${kernels[@]}" --profile >"results/$1-kernels.json" 2>"$scratch/stderr"; then
-    cat "$scratch/stderr" >&2
+  local name="llama-3.2-1b-$1"
+  local bench=(./mlxcel-bench "bundles/$name" --device "$device" --weights "$weights" -o json)
+  if limited "$big" "$name" "${bench[@]}" "${sizes[@]}" >"$out.bench"; then
+    cp "$out.bench" "results/$1.json"
+    keep "$name" "$out.bench"
+    printf '%-10s  %9s  %9s  %9s  %9s\n' "$1" "$(measured pp mean_tok_s 0)" "$(measured tg mean_tok_s 0)" \
+      "$(measured tg bandwidth_share 2)" "$2"
+  else
+    # What it measured before the error.
+    cp "$out.bench" "results/$1-part.json"
     failed=$((failed + 1))
-    echo "FAILED  the speed of llama-3.2-1b-$1"
+    echo "FAILED  the speed of $name"
     return
   fi
-  cp "$scratch/bench" "results/$1.json"
-  printf '%-10s  %9s  %9s  %9s  %9s\n' "$1" "$(measured pp mean_tok_s 0)" "$(measured tg mean_tok_s 0)" \
-    "$(measured tg bandwidth_share 2)" "$2"
+  # A profile is for reading, and no reason to lose a speed.
+  if limited "$big" "$name" "${bench[@]}" "${kernels[@]}" --profile >"$out.kernels"; then
+    mv "$out.kernels" "results/$1-kernels.json"
+    keep "$name" "results/$1-kernels.json"
+  else
+    failed=$((failed + 1))
+    echo "FAILED  the kernels of $name"
+  fi
 }
 
-# The script runs itself for each case.
-if [[ "${1:-}" == case ]]; then
-  one_case "${@:2}"
-  exit
-fi
-command -v xargs >/dev/null || { printf 'error: found no xargs, expected one in PATH\nhint: install findutils\n' >&2; exit 1; }
-cases=0
-while read -r bundle _; do
-  is_left_out "$bundle" || cases=$((cases + 1))
-done <cases.txt
-((cases > 0)) || { printf 'error: found no case for this GPU in cases.txt, expected some\nhint: pack the folder again\n' >&2; exit 1; }
-count < <(xargs -P "$jobs" -L 1 "./${BASH_SOURCE[0]##*/}" case <cases.txt)
-# The status of what `count` reads from is lost.
-if ((passed + failed != cases)); then
-  printf 'FAILED  cases.txt\n  found    %s results\n  expected %s\n' "$((passed + failed))" "$cases"
-  failed=$((failed + 1))
-fi
+run_cases() {
+  local cases=0 bundle
+  while read -r bundle _; do
+    is_left_out "$bundle" || cases=$((cases + 1))
+  done <cases.txt
+  ((cases > 0)) || fail "found no case for this GPU in cases.txt, expected some" "pack the folder again"
+  follow results/cases.txt < <(xargs -P "$jobs" -L 1 "./${BASH_SOURCE[0]##*/}" case <cases.txt)
+  # The status of what `follow` reads from is lost.
+  if ((passed + failed != cases)); then
+    follow results/cases.txt < <(compare cases.txt "$((passed + failed)) results" "$cases")
+  fi
+}
 
-if [[ "${MLXCEL_GPU_FULL:-yes}" == yes ]]; then
-  echo "making the weights of llama-3.2-1b from seed $seed"
-  ./random-weights --model llama-3.2-1b --seed "$seed" --out "$scratch/weights"
-  generate local-task llama-3.2-1b-f32 "$prompt" "$number" --weights "$scratch/weights" || true
+run_full() {
+  make_weights
+  generate "$big" local-task llama-3.2-1b-f32 "$prompt" "$number" --weights "$weights" || true
+  local expected bundle
   expected="$(tokens)"
   for bundle in llama-3.2-1b-f32 llama-3.2-1b-f32-sm_90; do
     is_left_out "$bundle" && continue
-    generate "$device" "$bundle" "$prompt" "$number" --weights "$scratch/weights" || true
-    count < <(compare "$bundle on $device, against this machine's CPU" "$(tokens)" "${expected:-nothing on the CPU}")
+    generate "$big" "$device" "$bundle" "$prompt" "$number" --weights "$weights" || true
+    follow results/full.txt \
+      < <(compare "$bundle on $device, against this machine's CPU" "$(tokens)" "${expected:-nothing on the CPU}")
+    grep -o '"device":"[^"]*"' "$out.json" | cut -d'"' -f4 >"$out.device" || true
+    [[ ! -s "$out.device" ]] || cp "$out.device" results/device.txt
   done
-  echo
+}
+
+run_speed() {
+  make_weights
   # Tokens per second, and the percentage of a copy's bandwidth that steps reach.
-  echo "llama-3.2-1b on $(grep -o '"device":"[^"]*"' "$scratch/json" | cut -d'"' -f4 || true)"
+  echo "llama-3.2-1b on $(cat results/device.txt 2>/dev/null || echo "$device")"
   printf '%-10s  %9s  %9s  %9s  %9s\n' variant prompts steps 'of copy' predicted
   @FULL@
-  echo
-fi
+}
 
+[[ "$stage" != all && "$stage" != cases ]] || run_cases
+[[ "$stage" != all && "$stage" != full ]] || run_full
+[[ "$stage" != all ]] || echo
+[[ "$stage" != all && "$stage" != speed ]] || run_speed
+[[ "$stage" != all ]] || echo
 echo "$passed passed, $failed failed"
 [[ "$failed" == 0 ]]

@@ -78,6 +78,55 @@ fn csv_and_json_have_all_fields() {
 }
 
 #[test]
+fn what_was_measured_before_an_error_is_a_whole_array() {
+    let (model, tests) = (model(), tests());
+    let cases: Vec<_> = tests.iter().map(|row| row.case).collect();
+    let mut rows = Rows::new(&model, &cases, Output::Json);
+    let text = [rows.begin(), rows.row(&tests[0]), rows.end()].concat();
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((json.as_array().unwrap().len(), &json[0]["test"]), (1, &json!("pp512")));
+    let none = Rows::new(&model, &cases, Output::Json);
+    assert_eq!(none.begin() + &none.end(), "[]\n");
+}
+
+#[test]
+fn a_window_fills_first_and_is_read_as_a_whole_then() {
+    let of = |depth, window| in_window(&BenchCase { work: BenchWork::Decode(128), depth }, window);
+    // 64 steps with 32 positions on average, and 64 with 64.
+    assert_eq!(of(0, 64), 48.0);
+    assert_eq!([of(0, 4096), of(100, 4096), of(100, 50)], [64.0, 164.0, 50.0]);
+    let window = Window { positions: 64, position_bytes: 100 };
+    let model = ModelInfo { windows: vec![window], ..model() };
+    // 1,000 bytes of weights, 64 positions of 10 and 48 of 100.
+    assert_eq!(model.bytes_per_token(&tests()[1].case), 1_000.0 + 640.0 + 4_800.0);
+}
+
+#[test]
+fn profiles_are_rendered_one_by_one() {
+    let profile = |work: &str| Profile {
+        work: work.into(),
+        positions: 0.0,
+        total: Duration::from_millis(2),
+        dispatches: vec![],
+    };
+    let model = model();
+    let rendered = |output| {
+        let mut profiles = Profiles::new(&model, output);
+        let begin = profiles.begin();
+        let rows = ["pp1", "tg1"].map(|work| profiles.row(&profile(work))).concat();
+        begin + &rows + &profiles.end()
+    };
+    assert_eq!(
+        rendered(Output::Csv),
+        "test,dispatch,calls,time_ms,share,bytes_s\npp1,between dispatches,,2,1,\ntg1,between dispatches,,2,1,\n"
+    );
+    assert_eq!(rendered(Output::Md).matches("| test ").count(), 2);
+    assert!(rendered(Output::Md).contains(" |\n\n| test "), "{}", rendered(Output::Md));
+    let json: Value = serde_json::from_str(&rendered(Output::Json)).unwrap();
+    assert_eq!([&json[0]["test"], &json[1]["test"]], ["pp1", "tg1"]);
+}
+
+#[test]
 fn a_profile_sums_to_its_total() {
     let dispatch =
         |name: &str, calls, ms| Dispatch { name: name.into(), calls, time: Duration::from_millis(ms) };
@@ -89,7 +138,8 @@ fn a_profile_sums_to_its_total() {
         dispatches: vec![dispatch("matmul", 16, 7), dispatch("norm", 33, 1)],
     };
     // 16 calls move 7,000 bytes, and 100 bytes for each of 625,005 positions, in 7 ms.
-    insta::assert_snapshot!(profiles(&model(), &[profile], Output::Md), @r#"
+    let model = model();
+    insta::assert_snapshot!(Profiles::new(&model, Output::Md).row(&profile), @r#"
     | test           | dispatch           | calls |    ms |  share |  GB/s |
     | -------------- | ------------------ | ----: | ----: | -----: | ----: |
     | tg10 @ d625000 | matmul             |    16 | 7.000 | 70.0 % | 142.9 |

@@ -1,0 +1,247 @@
+//! The script with programs that stand for those of a GPU.
+
+use std::{os::unix::fs::symlink, process::Command};
+
+use tempfile::TempDir;
+
+use super::*;
+
+#[test]
+fn both_formats_of_expected_json_are_read() {
+    let demo = r#"{"cases": [{"prompt": "a", "prompt_tokens": [1, 2], "tokens": [3], "text": "b"}]}"#;
+    assert_eq!(cases_of("demo", demo).unwrap(), "demo 1,2 3\n");
+    let oracle = r#"{"prompts": [{"prompt": [4], "tokens": [5, 6]}, {"prompt": [7], "tokens": [8]}]}"#;
+    assert_eq!(cases_of("gqa", oracle).unwrap(), "gqa 4 5,6\ngqa 7 8\n");
+    assert_eq!(
+        cases_of("x", r#"{"prompts": []}"#).unwrap_err().to_string(),
+        "expected.json of x: found no case, expected at least one"
+    );
+}
+
+#[test]
+fn the_committed_files_have_cases() {
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models");
+    let count = |folder: PathBuf| cases_of("x", &read(&folder.join("expected.json")).unwrap()).unwrap();
+    assert_eq!(count(models.join("demo")).lines().count(), 5);
+    let prompts = FIXTURES.map(|fixture| count(models.join("oracle/fixtures").join(fixture)).lines().count());
+    // Llama's fixtures, then other families'.
+    assert_eq!(prompts, [7, 7, 7, 7, 7, 7, 7, 6, 6, 6, 6, 6, 6, 6, 6]);
+}
+
+/// What a GPU without a fault answers.
+const RIGHT: &str =
+    r#"echo '{"prompt_tokens":[1],"tokens":[3,4],"text":"\"tokens\":[9]","timings":{},"device":"cuda, A"}'"#;
+
+fn program(folder: &Path, name: &str, text: &str) {
+    write(&folder.join(name), text).unwrap();
+    fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Returns a folder with the script, an `mlxcel-run` that starts and is then the shell script `answer`, and an `mlxcel-bench` that
+/// is `bench`.
+fn packed(answer: &str, bench: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    program(at, "run.sh", &script_for(0, "1"));
+    // The last argument is the folder.
+    program(at, "random-weights", "#!/bin/sh\nfor out; do :; done\nmkdir -p \"$out\"\n");
+    program(at, "mlxcel-run", &format!("#!/bin/sh\ntest \"$1\" = --version && exit\n{answer}\n"));
+    program(at, "mlxcel-bench", &format!("#!/bin/sh\n{bench}\n"));
+    // Its GPU is older than those that overlap kernels.
+    program(at, "nvidia-smi", "#!/bin/sh\necho 8.9\n");
+    write(&at.join("cases.txt"), "demo 1,2 3,4\ndemo-sm_90 1,2 3,4\n").unwrap();
+    folder
+}
+
+/// Runs the script with the folder's programs before those of `path`. Returns success, stdout and stderr.
+fn run(folder: &Path, path: &str) -> (bool, String, String) {
+    run_stage(folder, path, &[])
+}
+
+/// Runs a stage of the script.
+fn run_stage(folder: &Path, path: &str, stage: &[&str]) -> (bool, String, String) {
+    let path = format!("{}:{path}", folder.display());
+    let mut command = Command::new(folder.join("run.sh"));
+    let output = command.args(stage).env("PATH", path).env("MLXCEL_GPU_SECONDS", "20").output().unwrap();
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (output.status.success(), stdout, stderr)
+}
+
+/// Runs the script of a folder with these programs. Returns success and stdout.
+fn check(answer: &str, bench: &str) -> (bool, String) {
+    let (success, stdout, _) = run(packed(answer, bench).path(), &std::env::var("PATH").unwrap());
+    (success, stdout)
+}
+
+/// What mlxcel-bench prints of a GPU without a fault.
+const FAST: &str = r#"echo '[{"bandwidth_share": null, "mean_tok_s": 66988.4, "samples_tok_s": [1.0], "test": "pp512"},
+    {"bandwidth_share": 0.774, "mean_tok_s": 910.6, "samples_tok_s": [1.0], "test": "tg256"}]'"#;
+
+#[test]
+fn equal_tokens_pass() {
+    let (success, text) = check(RIGHT, FAST);
+    assert!(success, "{text}");
+    insta::assert_snapshot!(text, @r"
+    ok      demo, 2 prompt tokens, 2 generated
+    making the weights of llama-3.2-1b from seed 0
+    ok      llama-3.2-1b-f32 on cuda, against this machine's CPU
+
+    llama-3.2-1b on cuda, A
+    variant       prompts      steps    of copy  predicted
+    f32             66988        911         77          -
+    bf16            66988        911         77        938
+    q8              66988        911         77       1176
+    q4              66988        911         77       1429
+
+    2 passed, 0 failed
+    ");
+}
+
+#[test]
+fn stages_run_alone_and_keep_the_results_of_others() {
+    let path = std::env::var("PATH").unwrap();
+    let packed = packed(RIGHT, FAST);
+    let folder = packed.path();
+    fs::create_dir_all(folder.join("bundles/llama-3.2-1b-bf16")).unwrap();
+    let result = |name: &str| read(&folder.join("results").join(name)).unwrap_or_default();
+    let (success, text, errors) = run_stage(folder, &path, &["cases"]);
+    assert!(success, "{text}{errors}");
+    assert_eq!(text, "ok      demo, 2 prompt tokens, 2 generated\n1 passed, 0 failed\n");
+    let (_, text, _) = run_stage(folder, &path, &["full"]);
+    assert!(text.ends_with("cuda, against this machine's CPU\n1 passed, 0 failed\n"), "{text}");
+    let (success, text, _) = run_stage(folder, &path, &["speed", "bf16"]);
+    assert!(success && text.contains("bf16            66988        911         77        938\n"), "{text}");
+    assert!(!text.contains("\nq8 "), "{text}");
+    assert_eq!(result("cases.txt"), "ok      demo, 2 prompt tokens, 2 generated\n");
+    assert_eq!(result("full.txt").lines().count(), 1);
+    assert!(result("bf16.json").contains("pp512") && result("bf16-kernels.json").contains("pp512"));
+    // The case, the CPU and the GPU at full shape, the speed and the kernels.
+    let all = result("all.jsonl");
+    let all: Vec<Value> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(all.len(), 5);
+    assert_eq!(all[0]["bundle"], "demo");
+    assert_eq!(all[0]["found"]["tokens"][1], 4);
+    assert_eq!(all[3]["found"][1]["test"], "tg256");
+    for (stage, error) in [
+        (
+            &["typo"][..],
+            "error: found the arguments typo, expected none, cases, full, or speed and a variant\n",
+        ),
+        (
+            &["speed", "q3"][..],
+            "error: found no bundles/llama-3.2-1b-q3, expected a bundle for each variant\n",
+        ),
+    ] {
+        let (success, _, errors) = run_stage(folder, &path, stage);
+        assert!(!success && errors.starts_with(error), "{errors}");
+    }
+    // Everything begins with empty results.
+    run(folder, &path);
+    assert_eq!(result("cases.txt").lines().count(), 1);
+}
+
+#[test]
+fn a_speed_is_kept_without_a_profile() {
+    let bench = format!("for last; do :; done\ntest \"$last\" = --profile && exit 1\n{FAST}");
+    let packed = packed(RIGHT, &bench);
+    let (success, text, _) = run(packed.path(), &std::env::var("PATH").unwrap());
+    assert!(!success && text.contains("FAILED  the kernels of llama-3.2-1b-q4\n"), "{text}");
+    assert!(text.contains("q4              66988"), "{text}");
+    assert!(packed.path().join("results/q4.json").is_file());
+    assert!(!packed.path().join("results/q4-kernels.json").exists());
+}
+
+#[test]
+fn a_program_that_does_not_end_is_ended() {
+    let packed = packed("exec sleep 60", "exit 1");
+    let path = format!("{}:{}", packed.path().display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new(packed.path().join("run.sh"));
+    let output = command.arg("cases").env("PATH", path).env("MLXCEL_GPU_SECONDS", "1").output().unwrap();
+    let [text, errors] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert!(text.ends_with("0 passed, 1 failed\n"), "{text}");
+    assert_eq!(errors, "demo on cuda: found no end after 1 s\n");
+}
+
+#[test]
+fn programs_that_do_not_start_are_told_once() {
+    let packed = packed(RIGHT, FAST);
+    let no_glibc = "#!/bin/sh\necho \"version 'GLIBC_2.34' not found\" >&2; exit 1\n";
+    program(packed.path(), "mlxcel-run", no_glibc);
+    let (success, text, errors) = run(packed.path(), &std::env::var("PATH").unwrap());
+    assert!(!success && text.is_empty(), "{text}");
+    assert!(
+        errors.starts_with("version 'GLIBC_2.34' not found\nerror: mlxcel-run does not start: "),
+        "{errors}"
+    );
+    assert!(errors.contains(", expected glibc 2.34 or newer\n"), "{errors}");
+}
+
+#[test]
+fn a_gpu_of_an_unknown_kind_is_taken_for_a_new_one() {
+    let packed = packed(RIGHT, FAST);
+    program(packed.path(), "nvidia-smi", "#!/bin/sh\necho '[N/A]'\n");
+    let (_, text, errors) = run_stage(packed.path(), &std::env::var("PATH").unwrap(), &["cases"]);
+    assert!(text.contains("ok      demo-sm_90, "), "{text}{errors}");
+    assert!(text.ends_with("2 passed, 0 failed\n"), "{text}{errors}");
+}
+
+#[test]
+fn nothing_of_an_earlier_folder_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    clear(&at.join("new")).unwrap();
+    for name in ["bundles/old", "results"] {
+        fs::create_dir_all(at.join(name)).unwrap();
+    }
+    for name in ["run.sh", "results/old.json", "mine"] {
+        write(&at.join(name), "").unwrap();
+    }
+    clear(at).unwrap();
+    let names: Vec<_> = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["mine"]);
+}
+
+#[test]
+fn cases_that_do_not_run_are_failures() {
+    let path = std::env::var("PATH").unwrap();
+    // One that starts nothing.
+    let folder = packed(RIGHT, "echo '[]'");
+    program(folder.path(), "xargs", "#!/bin/sh\nexit 1\n");
+    let (success, text, _) = run(folder.path(), &path);
+    assert!(!success, "{text}");
+    assert!(text.starts_with("FAILED  cases.txt\n  found    0 results\n  expected 1\n"), "{text}");
+    assert!(text.ends_with("1 passed, 1 failed\n"), "{text}");
+    // No case at all.
+    let folder = packed(RIGHT, "echo '[]'");
+    write(&folder.path().join("cases.txt"), "").unwrap();
+    let (success, text, errors) = run(folder.path(), &path);
+    assert!(!success && text.is_empty(), "{text}");
+    assert!(errors.starts_with("error: found no case for this GPU in cases.txt, "), "{errors}");
+    // Without xargs, and with every other program that the script calls.
+    let folder = packed(RIGHT, "echo '[]'");
+    for name in ["bash", "dirname", "mktemp", "rm", "mkdir", "cat", "grep", "head", "tr", "wc", "cut", "cp"] {
+        let mut places = std::env::split_paths(&path).map(|folder| folder.join(name));
+        symlink(places.find(|file| file.is_file()).unwrap(), folder.path().join(name)).unwrap();
+    }
+    let (success, text, errors) = run(folder.path(), "/nowhere");
+    assert!(!success && text.is_empty(), "{text}");
+    assert_eq!(errors, "error: found no xargs, expected one in PATH\nhint: install findutils\n");
+}
+
+#[test]
+fn wrong_tokens_and_failures_are_reported() {
+    // $3 is the device.
+    let (success, text) = check(
+        r#"test $3 = cuda && id=5 || id=4; echo "{\"tokens\":[3,$id],\"timings\":{},\"device\":\"$3\"}""#,
+        "echo '[]'",
+    );
+    assert!(!success && text.contains("  found    3,5\n  expected 3,4\n"), "{text}");
+    assert!(text.ends_with("0 passed, 2 failed\n"), "{text}");
+    let (success, text) = check("echo no driver >&2; exit 1", "exit 1");
+    assert!(!success && text.contains("  found    nothing\n  expected 3,4\n"), "{text}");
+    assert!(text.ends_with("0 passed, 6 failed\n"), "{text}");
+    // Errors tell where they come from.
+    let path = std::env::var("PATH").unwrap();
+    let (_, _, errors) = run_stage(packed("echo no driver >&2; exit 1", "exit 1").path(), &path, &["cases"]);
+    assert_eq!(errors, "demo on cuda: no driver\n");
+}
