@@ -2,12 +2,14 @@
 #![allow(dead_code, reason = "each test target uses its own part")]
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    env, fs,
+    collections::BTreeSet,
+    env,
+    fs::{self, File},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     path::{Path, PathBuf},
     process::Command,
     sync::{
-        Arc, Mutex, PoisonError,
+        Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -91,22 +93,26 @@ pub(crate) fn is_full() -> bool {
 /// Debian 12's Mesa on a machine that had much else to do).
 pub(crate) static ON_LAVAPIPE: Mutex<()> = Mutex::new(());
 
-/// What is being built. Tests that ask for the same code at the same time would each compile it.
-static BUILDING: Mutex<BTreeMap<String, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
-
-/// Runs `work` while no other test builds the same code for one of these targets.
+/// Runs `work` while no other test builds the same code for one of these targets, in this process or in another: each would
+/// compile it.
 fn alone<T>(request: &Request, work: impl FnOnce() -> T) -> T {
     let Request { model, precision, quant, cache_type, context, chunk, .. } = request;
     let code = format!("{model:?} {precision:?} {quant:?} {cache_type:?} {context:?} {chunk:?}");
-    // Everybody takes locks in this order.
-    let targets: BTreeSet<&String> = request.targets.iter().collect();
-    let locks: Vec<Arc<Mutex<()>>> = {
-        let mut building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-        let lock = |target: &String| Arc::clone(building.entry(format!("{target} {code}")).or_default());
-        targets.into_iter().map(lock).collect()
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("building");
+    fs::create_dir_all(&folder).unwrap();
+    let file = |target: &String| {
+        let mut hasher = DefaultHasher::new();
+        (target, &code).hash(&mut hasher);
+        folder.join(format!("{:016x}", hasher.finish()))
     };
-    let _held: Vec<_> =
-        locks.iter().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner)).collect();
+    // Everybody takes locks in this order. The system releases those of a process that is killed.
+    let files: BTreeSet<PathBuf> = request.targets.iter().map(file).collect();
+    let lock = |path: &PathBuf| {
+        let file = File::create(path).unwrap();
+        file.lock().unwrap();
+        file
+    };
+    let _held: Vec<File> = files.iter().map(lock).collect();
     work()
 }
 

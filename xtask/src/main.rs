@@ -11,14 +11,14 @@ mod tasks;
 mod toolchain;
 mod workspace;
 
-use std::{io, process::ExitCode};
+use std::{ffi::OsString, io, path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::{
     bench::{embeddings, opening, peers, programs, python, serving, sparse},
-    check::{ci, conform, emulate, fuzz, goldens, gpu, presets, ray, tidy},
+    check::{ci, conform, emulate, fuzz, goldens, gpu, lanes, presets, ray, tidy},
     dist::{trial, wheel},
     toolchain::{doctor, setup},
     workspace::Workspace,
@@ -44,6 +44,13 @@ enum Task {
     Test {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
+    },
+    /// Run one test program, without the tests that `cargo xtask test` runs beside it
+    #[command(hide = true)]
+    TestProgram {
+        program: PathBuf,
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
     },
     /// Run mlxcel-compile; see `cargo xtask compile --help`
     #[command(disable_help_flag = true)]
@@ -118,7 +125,8 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Setup => setup::setup(workspace),
         Task::Doctor => doctor::doctor(workspace),
         Task::Demo(demo) => tasks::demo(workspace, &demo),
-        Task::Test { arguments } => tasks::test(workspace, &arguments),
+        Task::Test { arguments } => lanes::test(workspace, &arguments),
+        Task::TestProgram { program, arguments } => lanes::run_program(&program, &arguments),
         Task::Compile { arguments } => tasks::compile(workspace, &arguments),
         Task::Goldens { bless } => goldens::goldens(workspace, goldens::Scope::All, bless),
         Task::Conform(options) => conform::conform(workspace, &options),
@@ -154,6 +162,15 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         super::Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn options_of_a_test_program_are_its_own() {
+        let words = ["cargo xtask", "test-program", "a b/bundles-0", "--exact", "name", "--", "-h"];
+        let parsed = super::Arguments::try_parse_from(words).unwrap();
+        let super::Task::TestProgram { program, arguments } = parsed.task else { panic!("another task") };
+        assert_eq!(program.to_str(), Some(words[2]));
+        assert_eq!(arguments[..2], words[3..5]);
     }
 
     #[test]

@@ -5,19 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 
-use crate::{
-    shell,
-    toolchain::setup::{setup, setup_for_build},
-    workspace::Workspace,
-};
+use crate::{shell, toolchain::setup::setup_for_build, workspace::Workspace};
 
 const DEMO: &str = "models/demo";
 const DEMO_PROMPT: &str = "And it came to pass";
 /// Greedy decoding of a model this small soon repeats one word. The seed makes sampling repeatable.
 const DEMO_SAMPLING: [&str; 6] = ["--temp", "0.7", "--top-p", "0.9", "--seed", "1"];
-
-/// Set for the tests that `cargo xtask test` runs.
-const THROUGH_XTASK: &str = "MLXCEL_XTASK_TEST";
 
 /// The options of `cargo xtask demo`.
 #[derive(Args)]
@@ -45,22 +38,8 @@ pub(crate) fn demo(workspace: &Workspace, demo: &Demo) -> Result<()> {
     Err(shell::exec(&mut run))
 }
 
-/// Runs the tests of the workspace, or of the packages that the arguments choose.
-pub(crate) fn test(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    setup(workspace)?;
-    Err(shell::exec(workspace.cargo(&test_command(arguments)).args(arguments).env(THROUGH_XTASK, "1")))
-}
-
 /// The workspace with the features that no default has, as its tests cover it.
 pub(crate) const WHOLE: &str = "--workspace --features mlxcel-serve/otel";
-
-fn test_command(arguments: &[String]) -> String {
-    let own = arguments.iter().take_while(|argument| *argument != "--");
-    let chooses = own.into_iter().any(|argument| {
-        argument.starts_with("-p") || argument.starts_with("--package") || argument == "--manifest-path"
-    });
-    if chooses { "test".to_owned() } else { format!("test {WHOLE}") }
-}
 
 /// Builds mlxcel-compile and mlxcel-pack, which it runs. Returns the path of mlxcel-compile.
 pub(crate) fn build_compiler(workspace: &Workspace) -> Result<PathBuf> {
@@ -126,30 +105,7 @@ fn bundle_of(model: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{env, fs, io::Write as _};
-
     use super::*;
-
-    /// cargo has no option that changes `cargo test`, so a test prints what it leaves out.
-    #[test]
-    fn cargo_test_without_xtask_says_that_it_covers_half_of_the_crates() {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-        let manifest: toml::Table = toml::from_str(&fs::read_to_string(manifest).unwrap()).unwrap();
-        let members = |key: &str| -> Vec<&str> {
-            manifest["workspace"][key].as_array().unwrap().iter().filter_map(toml::Value::as_str).collect()
-        };
-        assert_eq!(members("default-members"), ["artifacts", "models", "xtask"]);
-        let all = members("members").len();
-        assert!(all > members("default-members").len());
-        if env::var_os(THROUGH_XTASK).is_none() {
-            // Unlike `eprintln!`, this is not captured.
-            let note = format!(
-                "note: plain `cargo test` covers only artifacts, models and xtask, which need no toolchain\n\
-                 hint: cargo xtask test, which covers all {all} crates\n"
-            );
-            std::io::stderr().write_all(note.as_bytes()).unwrap();
-        }
-    }
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -181,12 +137,5 @@ mod tests {
     fn a_bundle_is_named_after_its_model() {
         assert_eq!(bundle_of("llama-3.2-1b"), "target/bundles/llama-3.2-1b");
         assert_eq!(bundle_of("../checkpoints/SmolLM2/"), "target/bundles/SmolLM2");
-    }
-
-    #[test]
-    fn chosen_packages_replace_the_workspace() {
-        assert_eq!(test_command(&words("")), format!("test {WHOLE}"));
-        assert_eq!(test_command(&words("--no-fail-fast -- -p")), format!("test {WHOLE}"));
-        assert_eq!(test_command(&words("-p mlxcel-models config")), "test");
     }
 }

@@ -1,19 +1,24 @@
 //! `cargo xtask ci`: everything that has to pass, the cheapest stage first.
 
 use std::{
-    fs,
+    fs, panic,
     path::PathBuf,
+    thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 use super::{
     goldens::{Scope, goldens},
-    test_times,
     tidy::tidy,
 };
-use crate::{parallel, shell, tasks::WHOLE, toolchain::setup::setup, workspace::Workspace};
+use crate::{
+    shell,
+    tasks::WHOLE,
+    toolchain::setup::{IS_SET_UP, setup},
+    workspace::Workspace,
+};
 
 /// A stage's name and its work.
 type Stage = (&'static str, fn(&Workspace) -> Result<()>);
@@ -26,30 +31,60 @@ struct Time {
     cpu: Duration,
 }
 
-const STAGES: &[Stage] =
-    &[
-        ("fmt", |workspace| shell::run(&mut workspace.cargo("fmt --all --check"))),
-        ("tidy", |workspace| tidy(workspace, false)),
-        ("setup", setup),
-        ("compile", |workspace| shell::run(&mut workspace.cargo(&format!("test {WHOLE} --no-run --locked")))),
-        ("clippy without iree", |workspace| {
-            shell::run(&mut workspace.cargo(
-                "clippy -p mlxcel-runtime --no-default-features --all-targets --locked -- -D warnings",
-            ))
-        }),
-        ("goldens", |workspace| goldens(workspace, Scope::Parts, false)),
-        // The command of README.md. A changed snapshot fails and is not written. One run names all that fails:
-        // a test of the first crate says nothing about the last.
-        ("test", |workspace| {
-            let mut command = workspace.cargo("xtask test --no-fail-fast");
-            test_times::run(command.env("INSTA_UPDATE", "no").env("RUST_TEST_THREADS", threads().to_string()))
-        }),
-    ];
+const STAGES: &[Stage] = &[
+    ("fmt", |workspace| shell::run(&mut workspace.cargo("fmt --all --check"))),
+    ("tidy", |workspace| tidy(workspace, false)),
+    ("setup, clippy without iree", |workspace| {
+        beside(|| setup(workspace), || check_without_toolchain(workspace))
+    }),
+    ("compile", |workspace| shell::run(&mut workspace.cargo(&format!("test {WHOLE} --no-run --locked")))),
+    ("goldens", |workspace| goldens(workspace, Scope::Parts, false)),
+    // The command of README.md. A changed snapshot fails and is not written. One run names all that fails:
+    // a test of the first crate says nothing about the last.
+    ("test", |workspace| {
+        let mut command = workspace.cargo("xtask test --no-fail-fast");
+        shell::run(command.env("INSTA_UPDATE", "no").env(IS_SET_UP, "1"))
+    }),
+];
 
-/// Returns how many tests run at a time: two more than there are CPUs, because some mostly wait: for browsers, for clusters, for
-/// limits of time.
-fn threads() -> usize {
-    parallel::cpus() + 2
+/// Cargo commands that need Rust alone. They have cores to themselves while setup waits for downloads and unpacks on one core.
+const WITHOUT_TOOLCHAIN: [&str; 2] = [
+    // What the stage `test` starts. cargo compiles it once more, with its checks, in place of what runs now.
+    "build -p xtask --bins --locked",
+    "clippy -p mlxcel-runtime --no-default-features --all-targets --locked -- -D warnings",
+];
+
+/// Runs them one after the other, because cargo locks its folder. Returns what they print, which setup's output must not mix
+/// with.
+fn check_without_toolchain(workspace: &Workspace) -> Result<String> {
+    let mut text = String::new();
+    for arguments in WITHOUT_TOOLCHAIN {
+        let mut command = workspace.cargo(arguments);
+        let (stdout, stderr) = shell::outputs(&mut command)?;
+        text.push_str(&format!("\n--- {}\n{stdout}{stderr}", shell::command_line(&command)));
+    }
+    Ok(text)
+}
+
+/// Runs `shown`, which prints, and at the same time `kept`, whose text is printed after it. Names each that fails.
+fn beside(shown: impl FnOnce() -> Result<()>, kept: impl FnOnce() -> Result<String> + Send) -> Result<()> {
+    let (shown, kept) = thread::scope(|scope| {
+        let kept = scope.spawn(kept);
+        let shown = shown();
+        (shown, kept.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
+    });
+    let mut failed = Vec::new();
+    if let Err(error) = shown {
+        failed.push(format!("{error:#}"));
+    }
+    match kept {
+        Ok(text) => eprint!("{text}"),
+        Err(error) => failed.push(format!("{error:#}")),
+    }
+    if !failed.is_empty() {
+        bail!("{}", failed.join("\n"));
+    }
+    Ok(())
 }
 
 /// The program that compiles the crates of the workspace and has clippy and rustdoc check them, in place of rustc.
@@ -157,6 +192,16 @@ mod tests {
         clippy  failed  60.0 s  CPU 110.0 s
         ci      failed  61.2 s  CPU 111.0 s
         ");
+    }
+
+    #[test]
+    fn each_of_two_that_fail_is_named() {
+        let fails = || -> Result<()> { bail!("found no disk") };
+        let text = || -> Result<String> { Ok("fine\n".to_owned()) };
+        beside(|| Ok(()), text).unwrap();
+        assert_eq!(beside(fails, text).unwrap_err().to_string(), "found no disk");
+        let error = beside(fails, || bail!("found a lint")).unwrap_err().to_string();
+        assert_eq!(error, "found no disk\nfound a lint");
     }
 
     #[test]

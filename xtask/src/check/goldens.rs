@@ -4,6 +4,7 @@
 //! `.mlir` file. MLIR's verifier does not know the ops in it, so only iree-compile detects a wrong module.
 
 use std::{
+    cmp::Reverse,
     fs,
     path::{Path, PathBuf},
     time::Instant,
@@ -80,12 +81,7 @@ pub(crate) fn goldens(workspace: &Workspace, scope: Scope, bless: bool) -> Resul
     let kernels = workspace.target()?.join("debug/examples/kernels");
     shell::run_to_stderr(std::process::Command::new(kernels).arg(&objects))?;
     let compiler = detect::iree_compile_path(workspace);
-    let numbered: Vec<_> = goldens.iter().enumerate().collect();
-    let outcomes = parallel::map(&numbered, |(index, golden)| {
-        let start = Instant::now();
-        let outcome = compile(&compiler, golden, &folder.join(format!("{index}.mlir")));
-        (start.elapsed().as_millis(), outcome.err().map(|error| format!("{error:#}")))
-    });
+    let outcomes = compile_all(&compiler, &goldens, &folder);
 
     let mut rows = Vec::new();
     for (golden, (milliseconds, error)) in goldens.iter().zip(&outcomes) {
@@ -105,6 +101,20 @@ pub(crate) fn goldens(workspace: &Workspace, scope: Scope, bless: bool) -> Resul
         );
     }
     shell::print(&format!("{} goldens passed iree-compile\n", goldens.len()))
+}
+
+/// Compiles goldens into files of their numbers. Returns for each its milliseconds, and the error if it fails.
+fn compile_all(iree_compile: &Path, goldens: &[Golden], folder: &Path) -> Vec<(u128, Option<String>)> {
+    let mut numbered: Vec<_> = goldens.iter().enumerate().collect();
+    // The largest first, so that no core waits at the end for one that another has just begun.
+    numbered.sort_by_key(|(_, golden)| Reverse(golden.module.len() * targets(golden).len()));
+    let mut outcomes = parallel::map(&numbered, |(index, golden)| {
+        let start = Instant::now();
+        let outcome = compile(iree_compile, golden, &folder.join(format!("{index}.mlir")));
+        (*index, (start.elapsed().as_millis(), outcome.err().map(|error| format!("{error:#}"))))
+    });
+    outcomes.sort_by_key(|(index, _)| *index);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 fn compile(iree_compile: &Path, golden: &Golden, file: &Path) -> Result<()> {
@@ -226,6 +236,23 @@ mod tests {
             targets(&Golden { name: name.to_owned(), module: module.to_owned() }).len()
         };
         assert_eq!([of("best_tokens", "module {}"), of("a", GPU_FORMAT), of("a", "module {}")], [3, 1, 1]);
+    }
+
+    #[test]
+    fn outcomes_have_the_order_of_the_goldens() {
+        let folder = tempfile::tempdir().unwrap();
+        let golden = |name: &str, module: &str| Golden { name: name.to_owned(), module: module.to_owned() };
+        let goldens = [golden("a", "1"), golden("best_tokens", "22"), golden("b", "333")];
+        let failures = |compiler: &str| {
+            let outcomes = compile_all(Path::new(compiler), &goldens, folder.path());
+            outcomes.into_iter().map(|(_, error)| error.is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!(failures("true"), [false; 3]);
+        assert_eq!(failures("false"), [true; 3]);
+        for (index, golden) in goldens.iter().enumerate() {
+            let file = folder.path().join(format!("{index}.mlir"));
+            assert_eq!(fs::read_to_string(file).unwrap(), golden.module);
+        }
     }
 
     #[test]

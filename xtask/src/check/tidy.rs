@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::{circles, invariants, pins, tables, text};
+use super::{circles, doctests, invariants, pins, tables, text};
 use crate::{shell, workspace::Workspace};
 
 /// Prints every violation, and fails if there is one. With `fix`, writes the generated tables first.
@@ -29,6 +29,7 @@ pub(crate) fn tidy(workspace: &Workspace, fix: bool) -> Result<()> {
     }
     found.extend(pins::violations()?);
     found.extend(circles::check(&workspace.root, &files)?);
+    found.extend(doctests::violations(&workspace.root, &files)?);
     found.extend(invariants::violations(workspace)?);
     if found.is_empty() {
         return shell::print(&format!("{} files are tidy\n", files.len()));

@@ -4,14 +4,13 @@ use anyhow::{Result, bail};
 
 use super::{
     part::{Detection, Need, Part, Supply},
-    parts::PARTS,
+    parts::{self, PARTS},
 };
 use crate::{shell, workspace::Workspace};
 
 /// Prints every part. Fails if one that the build needs is missing.
 pub(crate) fn doctor(workspace: &Workspace) -> Result<()> {
-    let detections: Vec<(&Part, Detection)> =
-        PARTS.iter().map(|part| (part, (part.detect)(workspace))).collect();
+    let detections = parts::detect_all(workspace, &PARTS.iter().collect::<Vec<_>>());
     let is_supplied = |(part, detection): &(&Part, Detection)| {
         detection.is_found()
             || !matches!(part.supply, Supply::Wheels(_) | Supply::Venv(_) | Supply::Unpacked(_))

@@ -5,8 +5,14 @@
 
 use super::{
     detect,
-    part::{LIBCLANG, LLVM_PREFIX, Need, Part, Supply, Variable},
+    part::{Detection, LIBCLANG, LLVM_PREFIX, Need, Part, Supply, Variable},
 };
+use crate::{parallel, workspace::Workspace};
+
+/// Detects the parts, several at a time: most are asked for their version, and take a while to answer.
+pub(crate) fn detect_all<'a>(workspace: &Workspace, parts: &[&'a Part]) -> Vec<(&'a Part, Detection)> {
+    parallel::map(parts, |part| (*part, (part.detect)(workspace)))
+}
 
 /// Every part, in the order of first use.
 pub(crate) const PARTS: &[Part] = &[
@@ -268,7 +274,7 @@ mod tests {
     use std::{ffi::OsString, path::Path};
 
     use super::*;
-    use crate::{toolchain::wheels, workspace::Workspace};
+    use crate::toolchain::wheels;
 
     fn workspace(root: &Path, variables: &'static [(&'static str, &'static str)]) -> Workspace {
         let lookup = |name: &str| {
@@ -284,6 +290,15 @@ mod tests {
         assert!(mlir.overrides(&usual).is_empty());
         let other = workspace(Path::new("/"), &[("MLIR_SYS_220_PREFIX", "/opt/llvm")]);
         assert_eq!(mlir.overrides(&other), ["MLIR_SYS_220_PREFIX"]);
+    }
+
+    #[test]
+    fn detections_have_the_order_of_the_parts() {
+        let parts: Vec<&Part> = PARTS.iter().filter(|part| part.name.starts_with("iree")).collect();
+        let found = detect_all(&workspace(Path::new("/nowhere"), &[]), &parts);
+        let names: Vec<&str> = found.iter().map(|(part, _)| part.name).collect();
+        assert_eq!(names, ["iree-compile", "iree source"]);
+        assert!(found.iter().all(|(_, detection)| !detection.is_found()));
     }
 
     #[test]

@@ -1,18 +1,31 @@
 //! `cargo xtask setup`: installs the parts of the toolchain that are missing.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::{Result, bail};
 
 use super::{
     apt, doctor,
     part::{Need, Part, Supply},
-    parts::PARTS,
+    parts::{self, PARTS},
     venv, wheels,
 };
 use crate::{parallel, workspace::Workspace};
 
-/// Installs the missing parts that builds and tests need.
+/// Set for an `xtask` that one which has set up runs: detecting the parts once more takes seconds.
+pub(crate) const IS_SET_UP: &str = "MLXCEL_XTASK_IS_SET_UP";
+
+/// Whether this process has set up. Nothing removes a part meanwhile.
+static HAS_SET_UP: AtomicBool = AtomicBool::new(false);
+
+/// Installs the missing parts that builds and tests need, once in a process.
 pub(crate) fn setup(workspace: &Workspace) -> Result<()> {
-    setup_for(workspace, &[Need::Build, Need::Tests])
+    if HAS_SET_UP.load(Ordering::Relaxed) || workspace.variable(IS_SET_UP).is_some() {
+        return Ok(());
+    }
+    setup_for(workspace, &[Need::Build, Need::Tests])?;
+    HAS_SET_UP.store(true, Ordering::Relaxed);
+    Ok(())
 }
 
 /// Installs the missing parts that builds need.
@@ -21,8 +34,10 @@ pub(crate) fn setup_for_build(workspace: &Workspace) -> Result<()> {
 }
 
 fn setup_for(workspace: &Workspace, needs: &[Need]) -> Result<()> {
-    let is_missing = |part: &&Part| needs.contains(&part.need) && !(part.detect)(workspace).is_found();
-    let missing: Vec<&Part> = PARTS.iter().filter(is_missing).collect();
+    let needed: Vec<&Part> = PARTS.iter().filter(|part| needs.contains(&part.need)).collect();
+    let detections = parts::detect_all(workspace, &needed).into_iter();
+    let missing: Vec<&Part> =
+        detections.filter(|(_, detection)| !detection.is_found()).map(|(part, _)| part).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -74,8 +89,7 @@ fn packages(workspace: &Workspace, parts: &[&Part]) -> Vec<&'static str> {
 /// Checks again the parts that were missing. Returns what is to be said of all.
 fn report(workspace: &Workspace, parts: &[&Part]) -> Result<String> {
     let (mut broken, mut lacking) = (Vec::new(), Vec::new());
-    for part in parts {
-        let detection = (part.detect)(workspace);
+    for (part, detection) in parts::detect_all(workspace, parts) {
         if detection.is_found() {
             continue;
         }
