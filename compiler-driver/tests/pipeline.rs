@@ -85,12 +85,13 @@ fn modules_in_the_store_are_not_compiled_again() {
 }
 
 /// Objects with the kernels of the module.
-const KERNELS: [&str; 14] = [
+const KERNELS: [&str; 15] = [
     "cuda_append_f32-sm_80.ptx",
     "cuda_argmax-sm_80.ptx",
     "cuda_copy_f32-sm_80.ptx",
     "cuda_decode_attention_f32_64-sm_80.ptx",
     "cuda_embed_f32-sm_80.ptx",
+    "cuda_gather-sm_80.ptx",
     "cuda_matmul_f32_medium_1-sm_80.ptx",
     "cuda_matvec_add_f32-sm_80.ptx",
     "cuda_norm_gated_f32-sm_80.ptx",

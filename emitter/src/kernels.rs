@@ -87,7 +87,7 @@ pub(crate) use quantize::{QuantizeGroups, QuantizeRows, QuantizedResults};
 pub(crate) use quantize_weights::{QuantizeHalves, QuantizeSuperblocks, WeightRows};
 pub(crate) use rotation::Rotations;
 pub(crate) use route::Route;
-pub(crate) use stage::{Copy, CudaRotation, Stage};
+pub(crate) use stage::{Copy, CudaGather, CudaRotation, Stage};
 #[cfg(test)]
 pub(crate) use stated::stated_constant;
 pub(crate) use vector_product::{LANES, ProductOfColumns, ProductOfRows};

@@ -1,4 +1,4 @@
-//! Calls of `cuda/stage.c`, `cuda/copy.c` and `cuda/rotation.c`.
+//! Calls of `cuda/stage.c`, `cuda/copy.c`, `cuda/gather.c` and `cuda/rotation.c`.
 
 use super::arguments::{arguments, kernels};
 use crate::{graph::Tensor, types::TensorType};
@@ -35,6 +35,15 @@ arguments! {
         pairs: usize,
     }
 
+    /// Looks up rows of a table that a kernel may have written, `[rows, width]` in `f32`.
+    struct CudaGather {
+        table: Tensor,
+        ids: Tensor,
+        out: TensorType,
+        rows: usize,
+        width: usize,
+    }
+
     /// Copies a tensor of `f32`.
     struct Copy {
         from: Tensor,
@@ -46,5 +55,6 @@ arguments! {
 kernels! {
     Stage => "stage", "cuda_stage";
     CudaRotation => "rotation", "cuda_rotation";
+    CudaGather => "gather", "cuda_gather";
     Copy => "copy", "cuda_copy_f32";
 }

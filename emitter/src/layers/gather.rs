@@ -5,12 +5,15 @@ use safetensors::Dtype;
 use super::builder::Builder;
 use crate::{
     graph::Tensor,
-    kernels::{Embed, F32Bits, GatherRows, Grid, Isa, Kernel, MatvecWeights},
+    kernels::{CudaGather, GatherRows, Grid, Isa, Kernel, ROW_ELEMENTS},
     types::TensorType,
 };
 
 /// Elements that a workgroup looks up at least: fewer would not be worth one.
 const WORKGROUP_ELEMENTS: usize = 4096;
+
+/// Threads of a workgroup on GPUs, which has a row: `THREADS` of `cuda/gather.c`.
+const GPU_THREADS: usize = 256;
 
 /// Returns rows of `table`, `[.., width]` in `f32`: `[rows]` ids to `[rows, width]`.
 pub(crate) fn gather_rows(b: &mut Builder<'_>, table: Tensor, ids: Tensor) -> Tensor {
@@ -32,15 +35,13 @@ pub(crate) fn gather_rows(b: &mut Builder<'_>, table: Tensor, ids: Tensor) -> Te
 /// Returns rows of a table by a GPU's kernel, if it reads the table.
 fn gpu_gather(b: &mut Builder<'_>, table: Tensor, ids: Tensor) -> Option<Tensor> {
     let (isa, &[rows, width]) = (b.numerics.gpu?, b.graph.shape(table)) else { return None };
-    let weights = MatvecWeights::F32;
-    if !width.is_multiple_of(weights.vector()) || b.graph.dtype(table) != Dtype::F32 {
+    if !width.is_multiple_of(ROW_ELEMENTS) || b.graph.dtype(table) != Dtype::F32 {
         return None;
     }
     let count = b.graph.shape(ids).iter().product();
     let out = TensorType::new(Dtype::F32, [count, width]);
-    let embed =
-        Embed { weights, tokens: ids, table, scales: None, out, width, vocab: rows, scale: F32Bits(1.0) };
-    Some(b.module.call(&mut b.graph, isa, embed, Embed::grid(count))[0])
+    let gather = CudaGather { table, ids, out, rows, width };
+    Some(b.module.call(&mut b.graph, isa, gather, Grid { items: count, grain: GPU_THREADS })[0])
 }
 
 /// Calls a kernel with the number of rows that are not padding and the type of its result, `[…, width]` in `f32` for `ids` of
@@ -58,4 +59,15 @@ pub(in crate::layers) fn call<K: Kernel>(
     let count = b.lengths(1, rows);
     let grid = Grid { items: rows, grain: (WORKGROUP_ELEMENTS / width.max(1)).max(1) };
     b.module.call(&mut b.graph, isa, kernel(count, TensorType::new(Dtype::F32, shape)), grid)[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::stated_constant;
+
+    #[test]
+    fn constants_are_those_of_the_kernel() {
+        assert_eq!(stated_constant("cuda_gather", "threads"), Some(GPU_THREADS));
+    }
 }
