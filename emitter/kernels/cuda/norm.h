@@ -3,6 +3,7 @@
 //   norm 0  none
 //   norm 1  x / sqrt(mean(x^2) + epsilon) * (offset + weight)
 //   norm 2  (x - mean(x)) / sqrt(variance(x) + epsilon) * (offset + weight) + bias
+//   norm 3  norm 2 without the bias
 #ifndef KERNELS_CUDA_NORM_H
 #define KERNELS_CUDA_NORM_H
 
@@ -15,7 +16,7 @@ enum {
 
 STATED(threads, THREADS);
 
-typedef enum { NORM_NONE, NORM_RMS, NORM_LAYER } norm_kind;
+typedef enum { NORM_NONE, NORM_RMS, NORM_LAYER, NORM_LAYER_UNBIASED } norm_kind;
 
 typedef struct {
   norm_kind kind;
@@ -23,6 +24,9 @@ typedef struct {
   const void *weight, *bias;
   float epsilon, offset;
 } norm;
+
+// Returns whether a norm is of differences from the mean.
+INLINE int is_layer_norm(norm_kind kind) { return kind >= NORM_LAYER; }
 
 SHARED_MEMORY float norm_sums[WARPS];
 

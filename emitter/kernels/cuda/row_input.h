@@ -155,9 +155,9 @@ INLINE four normed(const norm *by, const layer_statistics *of, four x,
       *sum = __builtin_fmaf(x.of[e], x.of[e], *sum);
       x.of[e] *= by->offset + w.of[e];
     }
-  if (by->kind == NORM_LAYER) {
-    const four b =
-        four_of_raw(by->type, load_raw_four(by->bias, by->type, i, i < inputs / 4));
+  if (is_layer_norm(by->kind)) {
+    const int has_bias = by->kind == NORM_LAYER && i < inputs / 4;
+    const four b = four_of_raw(by->type, load_raw_four(by->bias, by->type, i, has_bias));
     UNROLL for (int e = 0; e < 4; ++e)
       x.of[e] = (x.of[e] - of->mean) * of->scale * (by->offset + w.of[e]) + b.of[e];
   }
@@ -171,7 +171,7 @@ INLINE float stage(weight_type type, const float *x, const norm *by,
   const int thread = (int)thread_idx();
   const int vectors = inputs / inputs_in_16_bytes(type);
   layer_statistics of = {0.0f, 1.0f};
-  if (by->kind == NORM_LAYER)
+  if (is_layer_norm(by->kind))
     of = statistics_of(x, by, inputs, thread);
   float sum = 0.0f;
   // The threads of a warp make the same number of steps.

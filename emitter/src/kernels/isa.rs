@@ -116,7 +116,7 @@ impl Isa {
     pub fn object_isa(self, file: &str) -> Option<Self> {
         match (self, file) {
             (Self::Sm80, _) => Some(self),
-            (Self::Sm90, "argmax" | "embed" | "rotation" | "stage") => Some(self),
+            (Self::Sm90, "argmax" | "embed" | "norm_rows" | "rotation" | "stage") => Some(self),
             (Self::Sm90, file)
                 if ["attention_", "experts_", "matvec_"].iter().any(|of| file.starts_with(of)) =>
             {

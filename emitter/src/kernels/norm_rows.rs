@@ -18,6 +18,10 @@ arguments! {
         x: Tensor,
         /// `[splits, rows, width]`; any tensor of `f32` if `splits` is 0.
         parts: Tensor,
+        /// `[rows]`, of which the sigmoids are factors; any tensor of `f32` if not `gated`.
+        gates: Tensor,
+        /// Of the parts' own norm; any tensor if `after` has none.
+        after_weight: Tensor,
         /// Any tensors if `norm` is 0.
         norm_weight: Tensor,
         norm_bias: Tensor,
@@ -28,14 +32,26 @@ arguments! {
         rows: usize,
         width: usize,
         splits: usize,
-        /// 0 is none, 1 RMS, 2 layer.
+        gated: bool,
+        /// 0 is none, 1 RMS, 2 layer, 3 layer without a bias.
         norm: usize,
         /// 0 is `f32`, 1 bf16, 2 f16.
         norm_type: usize,
         out_type: usize,
         epsilon: F32Bits,
         offset: F32Bits,
+        after: AfterNorm,
         factor: F32Bits,
+    }
+
+    /// The norm of the parts of a product.
+    struct AfterNorm {
+        /// 0 is none, 1 RMS.
+        after: usize,
+        /// 0 is `f32`, 1 bf16, 2 f16.
+        after_type: usize,
+        after_epsilon: F32Bits,
+        after_offset: F32Bits,
     }
 }
 

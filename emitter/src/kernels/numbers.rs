@@ -1,6 +1,6 @@
 //! The numbers by which kernels know types of elements and kinds of norms.
 
-use mlxcel_models::NormKind;
+use mlxcel_models::{Norm, NormKind};
 use safetensors::Dtype;
 
 /// Returns the number of a type of floats: `element_type` of `common.h`.
@@ -17,5 +17,13 @@ pub(crate) fn norm_number(kind: NormKind) -> usize {
     match kind {
         NormKind::Rms => 1,
         NormKind::Layer => 2,
+    }
+}
+
+/// Returns the number of a norm of rows, with its bias if it has one: `norm_kind` of `cuda/norm.h`.
+pub(crate) fn row_norm_number(layer: &Norm) -> usize {
+    match (layer.kind, &layer.bias) {
+        (NormKind::Layer, None) => 3,
+        (kind, _) => norm_number(kind),
     }
 }

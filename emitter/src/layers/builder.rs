@@ -9,6 +9,7 @@ use safetensors::Dtype;
 use super::{
     float_bits,
     linear::{RowProduct, RowsProduct},
+    norm::Addend,
     parts::{self, Part, PartSize, split_weight},
     superblocks::Quantizer,
     weights::{Matrix, Weights},
@@ -72,6 +73,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) rows_products: HashMap<Tensor, RowsProduct>,
     /// Results of mixtures that such kernels add to zeros, to be added to something else.
     pub(crate) expert_sums: HashMap<Tensor, CudaExpertsAdd>,
+    /// The terms of mixtures' results, for kernels that add each to the residual stream.
+    pub(crate) mixture_terms: HashMap<Tensor, [Addend; 2]>,
     /// The parts, `[splits, rows, outputs]`, of products whose parts a kernel has yet to add.
     pub(crate) product_parts: HashMap<Tensor, Tensor>,
     /// Rows in the type that kernels of GPUs multiply, `[rows, width]`, by the tensor of floats that is made of them.
@@ -107,6 +110,7 @@ impl<'a> Builder<'a> {
             row_products: HashMap::new(),
             rows_products: HashMap::new(),
             expert_sums: HashMap::new(),
+            mixture_terms: HashMap::new(),
             product_parts: HashMap::new(),
             halves: HashMap::new(),
             ordered: HashMap::new(),

@@ -1,4 +1,4 @@
-//! RMS norm and layer norm, by kernels on CPUs (`kernel.rs`) and of several rows on GPUs (`gpu.rs`), and as generated code
+//! RMS norm and layer norm, by kernels on CPUs (`kernel.rs`) and of rows on GPUs (`gpu.rs`), and as generated code
 //! (`generated.rs`).
 
 mod generated;
@@ -9,7 +9,7 @@ use mlxcel_models::Norm;
 use safetensors::Dtype;
 
 use self::generated::norm as generated_norm;
-pub(crate) use self::gpu::{Addend, norm_rows};
+pub(crate) use self::gpu::{Addend, adds_norm, adds_rows, norm_rows};
 use super::{builder::Builder, linear::takes_norm};
 use crate::{graph::Tensor, plan::Products};
 

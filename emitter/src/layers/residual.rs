@@ -26,14 +26,21 @@ impl Residual {
         Self { x, pending: None, has_rows: b.numerics.gpu.is_some() && rows > 1 }
     }
 
-    /// Adds `result · factor`.
-    pub(crate) fn add(&mut self, b: &mut Builder<'_>, result: Tensor, factor: f64) {
+    /// Adds what a layer computed.
+    pub(crate) fn add(&mut self, b: &mut Builder<'_>, addend: Addend) {
+        let is_plain = addend.after.is_none() && addend.gate.is_none();
+        if is_plain && let Some(terms) = b.mixture_terms.remove(&addend.result) {
+            for term in terms {
+                self.add(b, Addend { factor: term.factor * addend.factor, ..term });
+            }
+            return;
+        }
         self.sum(b);
-        if let Some(sum) = added(b, result, self.x, factor) {
+        if is_plain && let Some(sum) = added(b, addend.result, self.x, addend.factor) {
             self.x = sum;
             return;
         }
-        self.pending = Some(Addend { result, factor });
+        self.pending = Some(addend);
         if !self.has_rows && !matches!(b.numerics.products, Products::Kernels(_)) {
             self.sum(b);
         }
@@ -42,8 +49,7 @@ impl Residual {
     /// Returns the sum of all that was added.
     pub(crate) fn sum(&mut self, b: &mut Builder<'_>) -> Tensor {
         let Some(pending) = self.pending.take() else { return self.x };
-        let by_kernel = self.has_rows.then(|| norm_rows(b, self.x, Some(pending), None)).flatten();
-        self.x = by_kernel.map_or_else(
+        self.x = norm_rows(b, self.x, Some(&pending), None).map_or_else(
             || {
                 let result = b.graph.scale(pending.result, pending.factor);
                 b.graph.add(self.x, result)
@@ -65,12 +71,19 @@ impl Residual {
     }
 
     fn rounded_norm(&mut self, b: &mut Builder<'_>, layer: &Norm, ty: Dtype) -> Tensor {
-        let pending = self.pending.take();
-        let by_kernel = self.has_rows.then(|| norm_rows(b, self.x, pending, Some((layer, ty)))).flatten();
-        let [sum, normed] = match (by_kernel, pending) {
-            (Some(both), _) => both,
-            (None, Some(Addend { result, factor })) => add_norm(b, layer, [self.x, result], factor),
-            (None, None) => [self.x, norm(b, layer, self.x)],
+        if self.has_rows
+            && let Some(both) = norm_rows(b, self.x, self.pending.as_ref(), Some((layer, ty)))
+        {
+            self.pending = None;
+            self.x = both[0];
+            return both[1];
+        }
+        if b.numerics.gpu.is_some() {
+            self.sum(b);
+        }
+        let [sum, normed] = match self.pending.take() {
+            Some(Addend { result, factor, .. }) => add_norm(b, layer, [self.x, result], factor),
+            None => [self.x, norm(b, layer, self.x)],
         };
         self.x = sum;
         normed
@@ -82,6 +95,9 @@ impl Residual {
         b: &mut Builder<'_>,
         select: impl Fn(&mut Builder<'_>, Tensor) -> Tensor,
     ) {
+        if self.pending.as_ref().is_some_and(|addend| addend.gate.is_some()) {
+            self.sum(b);
+        }
         self.x = select(b, self.x);
         if let Some(Addend { result, .. }) = &mut self.pending {
             *result = select(b, *result);

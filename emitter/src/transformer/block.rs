@@ -9,7 +9,7 @@ use crate::{
         builder::Builder,
         cache::LayerCache,
         feed_forward::feed_forward,
-        norm::norm,
+        norm::{Addend, adds_norm, norm},
         residual::Residual,
         rope::Rotation,
     },
@@ -31,9 +31,12 @@ pub(super) fn block(
             attention(b, layer, cache, rotation, rows, x)
         })
     });
-    if !parallel {
+    let later = if *parallel {
+        Some(attended)
+    } else {
         add_branch(b, attention_branch, x, attended);
-    }
+        None
+    };
     let fed = b.scope("mlp", |b| {
         // Parallel branches often share their norm.
         let is_known = *parallel && mlp_branch.before == attention_branch.before;
@@ -41,7 +44,7 @@ pub(super) fn block(
         branch(b, mlp_branch, input, feed_forward)
     });
     add_branch(b, mlp_branch, x, fed);
-    if *parallel {
+    if let Some(attended) = later {
         add_branch(b, attention_branch, x, attended);
     }
 }
@@ -54,20 +57,25 @@ fn layer_input<T>(b: &mut Builder<'_>, branch: &Branch<T>, x: &mut Residual) -> 
     }
 }
 
-/// Computes a branch from its layer's input, without its scale.
+/// Computes what a branch adds to the residual stream from its layer's input.
 fn branch<T>(
     b: &mut Builder<'_>,
     branch: &Branch<T>,
     input: Tensor,
     layer: impl FnOnce(&mut Builder<'_>, &T, Tensor) -> Tensor,
-) -> Tensor {
+) -> Addend {
     let y = layer(b, &branch.layer, input);
-    branch.after.as_ref().map_or(y, |after| b.scope("norm_after", |b| norm(b, after, y)))
+    let Some(after) = &branch.after else { return Addend::new(y, branch.scale) };
+    if adds_norm(b, after, y) {
+        return Addend { after: Some(after.clone()), ..Addend::new(y, branch.scale) };
+    }
+    let normed = b.scope("norm_after", |b| norm(b, after, y));
+    Addend::new(normed, branch.scale)
 }
 
 /// Adds the result of a branch to the residual stream.
-fn add_branch<T>(b: &mut Builder<'_>, branch: &Branch<T>, x: &mut Residual, result: Tensor) {
-    x.add(b, result, branch.scale);
+fn add_branch<T>(b: &mut Builder<'_>, branch: &Branch<T>, x: &mut Residual, addend: Addend) {
+    x.add(b, addend);
     if let Some(layer) = &branch.after_sum {
         let normed = b.scope("norm_after_sum", |b| x.norm(b, layer));
         *x = Residual::new(b, normed);

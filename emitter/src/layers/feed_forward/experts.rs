@@ -15,10 +15,11 @@ use mlxcel_models::Experts;
 
 use super::mlp::mlp;
 use crate::{
-    graph::Tensor,
+    graph::{Graph, Tensor},
     layers::{
         builder::Builder,
         linear::{added, linear},
+        norm::{Addend, adds_rows},
     },
     plan::Products,
 };
@@ -35,15 +36,24 @@ pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, x: Tensor) -> Tensor
     };
     let Some(shared) = &layer.shared else { return y };
     b.scope("shared", |b| {
-        let mut z = mlp(b, &shared.mlp, x);
-        if let Some(gate) = &shared.gate {
-            let gate = linear(b, ("gate", gate), x);
-            let gate = b.graph.logistic(gate);
-            let shape = b.graph.shape(z).to_vec();
-            let gate = b.graph.reshape(gate, &shape[..2]);
-            let gate = b.graph.broadcast_in_dim(gate, &shape, &[0, 1]);
-            z = b.graph.multiply(z, gate);
+        let z = mlp(b, &shared.mlp, x);
+        let gate = shared.gate.as_ref().map(|gate| linear(b, ("gate", gate), x));
+        let gated = gate.map_or(z, |gate| gated(&mut b.graph, gate, z));
+        if !adds_rows(b, y) {
+            return added(b, y, gated, 1.0).unwrap_or_else(|| b.graph.add(y, gated));
         }
-        added(b, y, z, 1.0).unwrap_or_else(|| b.graph.add(y, z))
+        let sum = b.graph.add(y, gated);
+        let terms = [Addend { gate, ..Addend::new(z, 1.0) }, Addend::new(y, 1.0)];
+        b.mixture_terms.insert(sum, terms);
+        sum
     })
+}
+
+/// Multiplies rows, `[batch, tokens, hidden]`, by the sigmoids of `gate`, `[batch, tokens, 1]`.
+fn gated(g: &mut Graph, gate: Tensor, rows: Tensor) -> Tensor {
+    let gate = g.logistic(gate);
+    let shape = g.shape(rows).to_vec();
+    let gate = g.reshape(gate, &shape[..2]);
+    let gate = g.broadcast_in_dim(gate, &shape, &[0, 1]);
+    g.multiply(rows, gate)
 }

@@ -18,7 +18,7 @@ use crate::{
     graph::Tensor,
     kernels::{
         CudaExpertsAdd, Embed, F32Bits, Isa, MAX_MATRICES, Matvec, MatvecActivation, MatvecBias, MatvecGate,
-        MatvecMatrix, MatvecProducts, MatvecRow, MatvecWeights, element_number, norm_number,
+        MatvecMatrix, MatvecProducts, MatvecRow, MatvecWeights, element_number, row_norm_number,
     },
     layers::{builder::Builder, weights::Matrix},
     types::TensorType,
@@ -118,14 +118,14 @@ pub(in crate::layers) fn row(b: &mut Builder<'_>, x: Tensor) -> MatvecRow {
         };
     };
     let x = b.graph.reshape(source, &[inputs]);
-    let Norm { kind, epsilon, offset, weights, bias } = &layer;
+    let Norm { kind: _, epsilon, offset, weights, bias } = &layer;
     let all: Vec<_> = weights.iter().chain(bias).map(|weight| vector(b, weight)).collect();
     let norm_type = all[0].1;
     MatvecRow {
         x,
         norm_weight: all[0].0,
         norm_bias: all.last().unwrap_or(&all[0]).0,
-        norm: norm_number(*kind),
+        norm: row_norm_number(&layer),
         norm_type,
         epsilon: F32Bits(*epsilon),
         offset: F32Bits(*offset),
@@ -136,10 +136,8 @@ pub(in crate::layers) fn row(b: &mut Builder<'_>, x: Tensor) -> MatvecRow {
 pub(in crate::layers) fn takes_norm(b: &Builder<'_>, layer: &Norm) -> bool {
     let mut types = layer.weights.iter().chain(&layer.bias).map(|weight| b.dtype(weight));
     let first = types.next();
-    // Without a bias, a layer norm reads zeros that are not there.
-    let has_bias = layer.kind == NormKind::Rms && layer.bias.is_none()
-        || layer.kind == NormKind::Layer && layer.bias.is_some();
-    b.numerics.gpu.is_some() && layer.weights.len() == 1 && has_bias && types.all(|ty| Some(ty) == first)
+    let is_known = layer.kind == NormKind::Layer || layer.bias.is_none();
+    b.numerics.gpu.is_some() && layer.weights.len() == 1 && is_known && types.all(|ty| Some(ty) == first)
 }
 
 /// Loads a vector in a type that kernels read, with the number of the type.

@@ -1,11 +1,11 @@
-//! Norms of several rows by a kernel on GPUs, with what is added to them before.
+//! Norms of rows by a kernel on GPUs, with what is added to them before.
 
-use mlxcel_models::Norm;
+use mlxcel_models::{Norm, NormKind};
 use safetensors::Dtype;
 
 use crate::{
     graph::Tensor,
-    kernels::{CudaNormRows, F32Bits, ROW_ELEMENTS, element_number, norm_number},
+    kernels::{AfterNorm, CudaNormRows, F32Bits, ROW_ELEMENTS, element_number, row_norm_number},
     layers::{
         builder::Builder,
         linear::{takes_norm, vector},
@@ -14,10 +14,34 @@ use crate::{
 };
 
 /// A result of a layer that is added to the residual stream, times a factor.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Addend {
     pub(crate) result: Tensor,
     pub(crate) factor: f64,
+    /// The norm of the result, if [`adds_norm`] of it.
+    pub(crate) after: Option<Norm>,
+    /// A number for each row, of which the sigmoid is a factor too. Only kernels of GPUs take it.
+    pub(crate) gate: Option<Tensor>,
+}
+
+impl Addend {
+    /// Adds `result · factor`.
+    pub(crate) fn new(result: Tensor, factor: f64) -> Self {
+        Self { result, factor, after: None, gate: None }
+    }
+}
+
+/// Returns whether the kernel adds to rows as wide as those of `x`.
+pub(crate) fn adds_rows(b: &Builder<'_>, x: Tensor) -> bool {
+    let width = b.graph.shape(x).last().copied().unwrap_or(1);
+    b.numerics.gpu.is_some() && width.is_multiple_of(ROW_ELEMENTS)
+}
+
+/// Returns whether the kernel adds norms of `x` to the residual stream.
+pub(crate) fn adds_norm(b: &Builder<'_>, layer: &Norm, x: Tensor) -> bool {
+    let width = b.graph.shape(x).last().copied();
+    let is_of_rows = width.is_some_and(|width| layer.shape() == [width]);
+    adds_rows(b, x) && layer.kind == NormKind::Rms && takes_norm(b, layer) && is_of_rows
 }
 
 /// Adds to rows of the residual stream, `[batch, tokens, width]`, and normalizes the sum. Returns the sum, or `x` if nothing is
@@ -27,26 +51,22 @@ pub(crate) struct Addend {
 pub(crate) fn norm_rows(
     b: &mut Builder<'_>,
     x: Tensor,
-    addend: Option<Addend>,
+    addend: Option<&Addend>,
     layer: Option<(&Norm, Dtype)>,
 ) -> Option<[Tensor; 2]> {
     let isa = b.numerics.gpu?;
     let shape = b.graph.shape(x).to_vec();
     let &[batch, tokens, width] = shape.as_slice() else { return None };
     let is_known = layer.is_none_or(|(layer, _)| takes_norm(b, layer) && layer.shape() == [width]);
-    if !width.is_multiple_of(ROW_ELEMENTS) || !is_known {
+    if !adds_rows(b, x) || !is_known {
         return None;
     }
     let rows = batch * tokens;
-    let row_major = |b: &mut Builder<'_>, x| b.graph.reshape(x, &[rows, width]);
-    let flat = row_major(b, x);
-    let (parts, splits) = match addend {
-        None => (flat, 0),
-        Some(Addend { result, .. }) => match b.product_parts.get(&result) {
-            Some(&parts) => (parts, b.graph.shape(parts)[0]),
-            None => (row_major(b, result), 1),
-        },
-    };
+    let flat = b.graph.reshape(x, &[rows, width]);
+    let (parts, splits) = addend.map_or((flat, 0), |addend| parts(b, addend.result, [rows, width]));
+    let gate = addend.and_then(|addend| addend.gate);
+    let gates = gate.map_or(flat, |gate| b.graph.reshape(gate, &[rows]));
+    let (after_weight, after) = after(b, addend.and_then(|addend| addend.after.as_ref()), flat);
     let ty = layer.map_or(Dtype::F32, |(_, ty)| ty);
     let layer = layer.map(|(layer, _)| layer);
     let weights = layer.into_iter().flat_map(|layer| layer.weights.iter().chain(&layer.bias));
@@ -57,6 +77,8 @@ pub(crate) fn norm_rows(
     let call = CudaNormRows {
         x: flat,
         parts,
+        gates,
+        after_weight,
         norm_weight: first.0,
         norm_bias: last.0,
         sum: made(Dtype::F32, addend.is_some()),
@@ -64,11 +86,13 @@ pub(crate) fn norm_rows(
         rows,
         width,
         splits,
-        norm: layer.map_or(0, |layer| norm_number(layer.kind)),
+        gated: gate.is_some(),
+        norm: layer.map_or(0, row_norm_number),
         norm_type: first.1,
         out_type: element_number(ty),
         epsilon: F32Bits(layer.map_or(0.0, |layer| layer.epsilon)),
         offset: F32Bits(layer.map_or(0.0, |layer| layer.offset)),
+        after,
         factor: F32Bits(addend.map_or(1.0, |addend| addend.factor)),
     };
     let grid = call.grid();
@@ -77,4 +101,25 @@ pub(crate) fn norm_rows(
     let sum = if addend.is_some() { b.graph.reshape(sum, &shape) } else { x };
     let normed = if layer.is_some() { b.widened(out, &shape) } else { sum };
     Some([sum, normed])
+}
+
+/// Returns what is added, of `[rows, width]`, in parts that the kernel sums, and their number.
+fn parts(b: &mut Builder<'_>, result: Tensor, shape: [usize; 2]) -> (Tensor, usize) {
+    match b.product_parts.get(&result) {
+        Some(&parts) => (parts, b.graph.shape(parts)[0]),
+        None => (b.graph.reshape(result, &shape), 1),
+    }
+}
+
+/// Returns the weight of the norm of what is added, and its numbers. Without one, the weight is `none`.
+fn after(b: &mut Builder<'_>, layer: Option<&Norm>, none: Tensor) -> (Tensor, AfterNorm) {
+    let weight = layer.and_then(|layer| layer.weights.first());
+    let (weight, after_type) = weight.map_or((none, 0), |weight| vector(b, weight));
+    let after = AfterNorm {
+        after: layer.map_or(0, row_norm_number),
+        after_type,
+        after_epsilon: F32Bits(layer.map_or(0.0, |layer| layer.epsilon)),
+        after_offset: F32Bits(layer.map_or(0.0, |layer| layer.offset)),
+    };
+    (weight, after)
 }

@@ -95,7 +95,7 @@ static void normalize(void) {
   const int n = call.inputs;
   double mean = 0, squares = 0;
   for (int i = 0; i < n; ++i)
-    mean += call.norm == NORM_LAYER ? call.x[i] / (double)n : 0;
+    mean += call.norm >= NORM_LAYER ? call.x[i] / (double)n : 0;
   for (int i = 0; i < n; ++i)
     squares += (call.x[i] - mean) * (call.x[i] - mean);
   const double scale = 1 / sqrt(squares / n + call.epsilon);
@@ -143,7 +143,7 @@ static void choose(weight_type type, kernel_kind kind, int count, int inputs) {
   call.inputs = inputs;
   call.split = 1 << random_index(0, 3);
   const int has_norm = kind != MATVEC_ADD && inputs <= CAPACITY;
-  call.norm = has_norm ? (int)random_index(0, 2) : NORM_NONE;
+  call.norm = has_norm ? (int)random_index(0, 3) : NORM_NONE;
   call.norm_type = (int)random_index(0, 2);
   call.bias_type = (int)random_index(-1, 2);
   call.gating = random_gating();
