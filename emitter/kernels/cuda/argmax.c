@@ -1,9 +1,15 @@
-// Argmax of each row. Ties give the lowest index, and NaN gives the length of the row.
+// Argmax of each row of logits, after they are scaled and capped. Ties give the lowest
+// index, and NaN gives the length of the row.
 //
-//   logits   [rows][length]
+//   logits   [rows][length]: x becomes x * scale, and then, if the cap c is not 0,
+//            c * tanh(x / c)
 //   out      [rows]
 //   partial  [rows][parts][2], between blocks: bits of the largest element, and where
 //            it is
+//   scaled   [rows][length]: what the logits become; written only if scale is not 1 or
+//            cap is not 0
+//   scale, cap
+//            bits of floats
 //
 // Blocks are [rows][parts]: each looks at every PART elements of a row that are its own.
 // The last block of a row that is done compares what all have found.
@@ -63,14 +69,24 @@ INLINE best block_reduce_best(best found, int thread) {
   return warp_reduce_best((best){values[warp], places[warp]});
 }
 
+INLINE float scaled_logit(float x, float scale, float cap) {
+  x *= scale;
+  return cap == 0.0f
+             ? x
+             : cap - 2.0f * cap / (exp2_approx(x * (2.0f * LOG2_E / cap)) + 1.0f);
+}
+
 // Blocks of each row that are done. The last one makes it zero again.
 GLOBAL_MEMORY uint32_t done[MAX_ROWS];
 
-KERNEL cuda_argmax(const float *logits, int32_t *out, int32_t *partial, int length,
-                   int parts) {
+KERNEL cuda_argmax(const float *logits, int32_t *out, int32_t *partial,
+                   float *scaled, int length, int parts, uint32_t scale,
+                   uint32_t cap) {
   const int thread = (int)thread_idx(), block = (int)block_idx();
   const int row_number = block / parts, part = block - row_number * parts;
   const float *row = logits + (index)row_number * length;
+  const float by = float_of(scale), limit = float_of(cap);
+  const int is_scaled = by != 1.0f || limit != 0.0f;
   best found = {0.0f, NOWHERE};
   wait_for_previous_kernel();
   for (int i = part * PART + thread; i < length; i += parts * PART) {
@@ -80,6 +96,10 @@ KERNEL cuda_argmax(const float *logits, int32_t *out, int32_t *partial, int leng
     UNROLL for (int a = 0; a < AHEAD; ++a) {
       // Past the end, the first element is read again.
       const int at = i + a * THREADS < length ? i + a * THREADS : i;
+      if (is_scaled) {
+        x[a] = scaled_logit(x[a], by, limit);
+        scaled[(index)row_number * length + at] = x[a];
+      }
       found = better(found, (best){x[a], x[a] == x[a] ? (uint32_t)at : INVALID});
     }
   }

@@ -437,7 +437,7 @@ fn sizes_above_32_bits_are_refused_on_gpus() {
     let call = |length: usize| {
         move |g: &mut Graph| {
             let logits = f32(g, &[2]);
-            let (argmax, _) = Argmax::of(logits, 2, 1);
+            let (argmax, _) = Argmax::of(logits, [2, 1], (1.0, None));
             let argmax = Argmax { length, ..argmax };
             let call = Call::new(g, Isa::Sm80, argmax, Grid { items: 1, grain: 1 });
             g.dispatch(&call.executable, &call.operands, &call.numbers)[0]
