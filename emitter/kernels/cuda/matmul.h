@@ -5,6 +5,7 @@
 //            matvec.h
 //   out      [splits][m][n], in f32: sums over one of `splits` equal parts of k, which
 //            matmul_sum.c adds in order
+//   biases   [n], of bias_type as in matvec.h: the first part of k has them in its sums
 //
 // Up to three matrices of weights share x, and have each their own out. k is a multiple
 // of 32 and n of 8.
@@ -42,7 +43,7 @@ typedef struct {
 } shape;
 
 typedef struct {
-  const void *weights, *scales;
+  const void *weights, *scales, *biases;
   float *out;
   int n;
 } matrix;
@@ -98,9 +99,15 @@ INLINE int ceiling(int a, int b) { return (a + b - 1) / b; }
 
 INLINE int threads_of(shape s) { return s.warps_m * s.warps_n * WARP; }
 
+// Returns the biases of a matrix, which a part of k adds to its sums.
+INLINE biases biases_of(const matrix *of, int bias_type, int split) {
+  const int has_biases = bias_type != NO_BIAS && split == 0;
+  return (biases){has_biases ? of->biases : 0, (element_type)bias_type, 0, 1};
+}
+
 INLINE product product_of_block(const void *x, const matrix matrices[MAX_MATRICES],
                                 const int count, shape s, int m, int k,
-                                int splits) {
+                                int splits, int bias_type) {
   const int tiles_m = ceiling(m, s.rows), block = (int)block_idx();
   int tiles = 0;
   UNROLL for (int i = 0; i < count; ++i)
@@ -125,6 +132,7 @@ INLINE product product_of_block(const void *x, const matrix matrices[MAX_MATRICE
       p.scales = of->scales;
       p.out = of->out;
       p.n = of->n;
+      p.biases = biases_of(of, bias_type, p.split);
     }
     p.tile_n -= found ? 0 : own;
   }
@@ -133,10 +141,10 @@ INLINE product product_of_block(const void *x, const matrix matrices[MAX_MATRICE
 
 // Returns the product of the only matrix, for the gate, and up's.
 INLINE product gated_product_of_block(const void *x, matrix gate, gated_result result,
-                                      shape s, int m, int k) {
+                                      shape s, int m, int k, int bias_type) {
   gate.n *= 2;
   const matrix matrices[MAX_MATRICES] = {gate};
-  product p = product_of_block(x, matrices, 1, s, m, k, 1);
+  product p = product_of_block(x, matrices, 1, s, m, k, 1, bias_type);
   p.is_gated = 1;
   p.gated = result;
   return p;
@@ -328,8 +336,8 @@ INLINE void fill_stage(weight_type type, shape s, ring *r, int step) {
   STATED(name##_threads, (warps_m) * (warps_n) * WARP)
 #define STATED_SHAPE(...) STATED_SHAPE_(__VA_ARGS__)
 
-#define MATRIX(w, s, o, n) {w, s, o, n}
-#define NO_MATRIX MATRIX(0, 0, 0, 0)
+#define MATRIX(w, s, b, o, n) {w, s, b, o, n}
+#define NO_MATRIX MATRIX(0, 0, 0, 0, 0)
 
 // Defines what blocks of kernels with tiles of a shape do: `run`, which gets shared
 // memory of `bytes`.
@@ -337,29 +345,37 @@ INLINE void fill_stage(weight_type type, shape s, ring *r, int step) {
   STATED_SHAPE(name, __VA_ARGS__);                                             \
   SHARED_MEMORY uint4_t name##_memory[(bytes) / PIECE];                        \
   INLINE void name##_block(const void *x, const matrix matrices[MAX_MATRICES], \
-                           const int count, int m, int k, int splits) {        \
+                           const int count, int m, int k, int splits,          \
+                           int bias_type) {                                    \
     const shape s = {__VA_ARGS__};                                             \
-    const product p = product_of_block(x, matrices, count, s, m, k, splits);   \
-    run(s, &p, ADDRESS_OF(name##_memory));                                 \
+    const product p =                                                          \
+        product_of_block(x, matrices, count, s, m, k, splits, bias_type);      \
+    run(s, &p, ADDRESS_OF(name##_memory));                                     \
   }                                                                            \
   INLINE void name##_gated_block(const void *x, matrix gate,                   \
-                                 gated_result result, int m, int k) {          \
+                                 gated_result result, int m, int k,            \
+                                 int bias_type) {                              \
     const shape s = {__VA_ARGS__};                                             \
-    const product p = gated_product_of_block(x, gate, result, s, m, k);        \
-    run(s, &p, ADDRESS_OF(name##_memory));                                 \
+    const product p =                                                          \
+        gated_product_of_block(x, gate, result, s, m, k, bias_type);           \
+    run(s, &p, ADDRESS_OF(name##_memory));                                     \
   }
 
-// The numbers of a gated product, and what they say: floats are their bits.
+// The numbers of products and of gated ones, and what the latter say: floats are their
+// bits.
+#define NUMBERS int m, int k, int splits, int bias_type
 #define GATED_NUMBERS                                                          \
-  int n, int m, int k, int activation, uint32_t steepness, uint32_t limit,     \
-      uint32_t up_offset
-#define GATED_RESULT(w, s, out)                                                \
+  int n, int m, int k, int bias_type, int activation, uint32_t steepness,      \
+      uint32_t limit, uint32_t up_offset
+#define GATED_RESULT(w, s, b, out)                                             \
   (gated_result) {                                                             \
     .up_weights = w, .up_scales = s, .out = out, .by = {                       \
       {(activation_kind)activation, float_of(steepness)},                      \
       float_of(limit),                                                         \
       float_of(up_offset)                                                      \
-    }                                                                          \
+    },                                                                         \
+    .up_biases = {bias_type == NO_BIAS ? 0 : (const void *)(b),                 \
+                  (element_type)bias_type, 0, 1}                               \
   }
 
 // Defines the kernels for one, two and three matrices without scales, and for gated
@@ -367,32 +383,35 @@ INLINE void fill_stage(weight_type type, shape s, ring *r, int step) {
 #define DEFINE_MATMUL(name, run, bytes, element, ...)                          \
   DEFINE_BLOCK(name, run, bytes, __VA_ARGS__)                                  \
   KERNEL cuda_matmul_##name##_1(const element *x, const element *w0,           \
-                                float *out0, int n0, int m, int k,             \
-                                int splits) {                                  \
-    const matrix matrices[] = {MATRIX(w0, 0, out0, n0), NO_MATRIX, NO_MATRIX}; \
-    name##_block(x, matrices, 1, m, k, splits);                                \
+                                const void *b0, float *out0, int n0,           \
+                                NUMBERS) {                                     \
+    const matrix matrices[] = {MATRIX(w0, 0, b0, out0, n0), NO_MATRIX,         \
+                               NO_MATRIX};                                     \
+    name##_block(x, matrices, 1, m, k, splits, bias_type);                     \
   }                                                                            \
   KERNEL cuda_matmul_##name##_2(const element *x, const element *w0,           \
-                                const element *w1, float *out0, float *out1,   \
-                                int n0, int n1, int m, int k, int splits) {    \
-    const matrix matrices[] = {MATRIX(w0, 0, out0, n0),                        \
-                               MATRIX(w1, 0, out1, n1), NO_MATRIX};            \
-    name##_block(x, matrices, 2, m, k, splits);                                \
+                                const void *b0, const element *w1,             \
+                                const void *b1, float *out0, float *out1,      \
+                                int n0, int n1, NUMBERS) {                     \
+    const matrix matrices[] = {MATRIX(w0, 0, b0, out0, n0),                    \
+                               MATRIX(w1, 0, b1, out1, n1), NO_MATRIX};        \
+    name##_block(x, matrices, 2, m, k, splits, bias_type);                     \
   }                                                                            \
   KERNEL cuda_matmul_##name##_3(                                               \
-      const element *x, const element *w0, const element *w1,                  \
-      const element *w2, float *out0, float *out1, float *out2, int n0,        \
-      int n1, int n2, int m, int k, int splits) {                              \
-    const matrix matrices[] = {MATRIX(w0, 0, out0, n0),                        \
-                               MATRIX(w1, 0, out1, n1),                        \
-                               MATRIX(w2, 0, out2, n2)};                       \
-    name##_block(x, matrices, 3, m, k, splits);                                \
+      const element *x, const element *w0, const void *b0, const element *w1,  \
+      const void *b1, const element *w2, const void *b2, float *out0,          \
+      float *out1, float *out2, int n0, int n1, int n2, NUMBERS) {             \
+    const matrix matrices[] = {MATRIX(w0, 0, b0, out0, n0),                    \
+                               MATRIX(w1, 0, b1, out1, n1),                    \
+                               MATRIX(w2, 0, b2, out2, n2)};                   \
+    name##_block(x, matrices, 3, m, k, splits, bias_type);                     \
   }                                                                            \
-  KERNEL cuda_matmul_gated_##name(const element *x, const element *w0,         \
-                                  const element *w1, element *out,             \
-                                  GATED_NUMBERS) {                             \
-    const matrix gate = MATRIX(w0, 0, 0, n);                                   \
-    name##_gated_block(x, gate, GATED_RESULT(w1, 0, out), m, k);               \
+  KERNEL cuda_matmul_gated_##name(                                             \
+      const element *x, const element *w0, const void *b0, const element *w1,  \
+      const void *b1, element *out, GATED_NUMBERS) {                           \
+    const matrix gate = MATRIX(w0, 0, b0, 0, n);                               \
+    name##_gated_block(x, gate, GATED_RESULT(w1, 0, b1, out), m, k,            \
+                       bias_type);                                             \
   }
 
 #endif

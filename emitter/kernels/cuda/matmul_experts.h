@@ -110,11 +110,11 @@ INLINE int has_rows(const expert_rows *by) {
       return;                                                                  \
     const matrix gate = of(0, n);                                              \
     const product p = gated_product_of_expert(type, x, gate, &by, k,           \
-                                              GATED_RESULT(0, 0, out));        \
+                                              GATED_RESULT(0, 0, 0, out));     \
     run(shape, &p, ADDRESS_OF(name##_memory));                                 \
   }
 
-#define PLAIN_MATRIX(out, n) MATRIX(w, 0, out, n)
-#define SCALED_MATRIX(out, n) MATRIX(w, s, out, n)
+#define PLAIN_MATRIX(out, n) MATRIX(w, 0, 0, out, n)
+#define SCALED_MATRIX(out, n) MATRIX(w, s, 0, out, n)
 
 #endif

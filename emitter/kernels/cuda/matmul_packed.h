@@ -290,35 +290,37 @@ INLINE void multiply_q4(shape s, const product *p, shared_address memory) {
 #define DEFINE_SCALED_MATMUL(name, run, bytes, element, scale, ...)            \
   DEFINE_BLOCK(name, run, bytes, __VA_ARGS__)                                  \
   KERNEL cuda_matmul_##name##_1(const uint16_t *x, const element *w0,          \
-                                const scale *s0, float *out0, int n0, int m,   \
-                                int k, int splits) {                           \
-    const matrix matrices[] = {MATRIX(w0, s0, out0, n0), NO_MATRIX,            \
+                                const scale *s0, const void *b0, float *out0,  \
+                                int n0, NUMBERS) {                             \
+    const matrix matrices[] = {MATRIX(w0, s0, b0, out0, n0), NO_MATRIX,        \
                                NO_MATRIX};                                     \
-    name##_block(x, matrices, 1, m, k, splits);                                \
+    name##_block(x, matrices, 1, m, k, splits, bias_type);                     \
   }                                                                            \
   KERNEL cuda_matmul_##name##_2(                                               \
-      const uint16_t *x, const element *w0, const scale *s0,                   \
-      const element *w1, const scale *s1, float *out0, float *out1, int n0,    \
-      int n1, int m, int k, int splits) {                                      \
-    const matrix matrices[] = {MATRIX(w0, s0, out0, n0),                       \
-                               MATRIX(w1, s1, out1, n1), NO_MATRIX};           \
-    name##_block(x, matrices, 2, m, k, splits);                                \
+      const uint16_t *x, const element *w0, const scale *s0, const void *b0,   \
+      const element *w1, const scale *s1, const void *b1, float *out0,         \
+      float *out1, int n0, int n1, NUMBERS) {                                  \
+    const matrix matrices[] = {MATRIX(w0, s0, b0, out0, n0),                   \
+                               MATRIX(w1, s1, b1, out1, n1), NO_MATRIX};       \
+    name##_block(x, matrices, 2, m, k, splits, bias_type);                     \
   }                                                                            \
   KERNEL cuda_matmul_##name##_3(                                               \
-      const uint16_t *x, const element *w0, const scale *s0,                   \
-      const element *w1, const scale *s1, const element *w2, const scale *s2,  \
-      float *out0, float *out1, float *out2, int n0, int n1, int n2, int m,    \
-      int k, int splits) {                                                     \
-    const matrix matrices[] = {MATRIX(w0, s0, out0, n0),                       \
-                               MATRIX(w1, s1, out1, n1),                       \
-                               MATRIX(w2, s2, out2, n2)};                      \
-    name##_block(x, matrices, 3, m, k, splits);                                \
+      const uint16_t *x, const element *w0, const scale *s0, const void *b0,   \
+      const element *w1, const scale *s1, const void *b1, const element *w2,   \
+      const scale *s2, const void *b2, float *out0, float *out1, float *out2,  \
+      int n0, int n1, int n2, NUMBERS) {                                       \
+    const matrix matrices[] = {MATRIX(w0, s0, b0, out0, n0),                   \
+                               MATRIX(w1, s1, b1, out1, n1),                   \
+                               MATRIX(w2, s2, b2, out2, n2)};                  \
+    name##_block(x, matrices, 3, m, k, splits, bias_type);                     \
   }                                                                            \
   KERNEL cuda_matmul_gated_##name(                                             \
-      const uint16_t *x, const element *w0, const scale *s0,                   \
-      const element *w1, const scale *s1, uint16_t *out, GATED_NUMBERS) {      \
-    const matrix gate = MATRIX(w0, s0, 0, n);                                  \
-    name##_gated_block(x, gate, GATED_RESULT(w1, s1, out), m, k);              \
+      const uint16_t *x, const element *w0, const scale *s0, const void *b0,   \
+      const element *w1, const scale *s1, const void *b1, uint16_t *out,       \
+      GATED_NUMBERS) {                                                         \
+    const matrix gate = MATRIX(w0, s0, b0, 0, n);                              \
+    name##_gated_block(x, gate, GATED_RESULT(w1, s1, b1, out), m, k,           \
+                       bias_type);                                             \
   }
 
 #define SHAPE_COLUMNS_(rows, columns, ...) (columns)

@@ -3,13 +3,18 @@
 use super::{
     arguments::{Argument, Arguments, Kernel, KernelFunction, arguments, kernels},
     executable::Grid,
-    matvec::{MAX_MATRICES, MatvecActivation, MatvecGate, MatvecWeights},
+    matvec::{MAX_MATRICES, MatvecActivation, MatvecBias, MatvecGate, MatvecWeights},
 };
 use crate::{graph::Tensor, types::TensorType};
 
 /// Threads of a workgroup that adds parts, and elements of each: as in `cuda/matmul_sum.c`.
 const SUM_THREADS: usize = 256;
 const SUM_ELEMENTS: usize = 4;
+
+/// The names of parameters for weights, scales and biases.
+const WEIGHTS: [&str; MAX_MATRICES] = ["w0", "w1", "w2"];
+const SCALES: [&str; MAX_MATRICES] = ["s0", "s1", "s2"];
+const BIASES: [&str; MAX_MATRICES] = ["b0", "b1", "b2"];
 
 /// How a kernel divides the result into tiles, each of a workgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +46,8 @@ pub(crate) struct CudaMatrix {
     pub(crate) weight: Tensor,
     /// The scales of quantized weights.
     pub(crate) scales: Option<Tensor>,
+    /// Without a bias, any tensor.
+    pub(crate) bias: Tensor,
     /// `[splits, rows, outputs]`.
     pub(crate) out: TensorType,
     pub(crate) outputs: usize,
@@ -56,6 +63,7 @@ pub(crate) struct CudaMatmul {
     pub(crate) m: usize,
     pub(crate) k: usize,
     pub(crate) splits: usize,
+    pub(crate) bias_type: MatvecBias,
 }
 
 arguments! {
@@ -77,12 +85,13 @@ pub(crate) struct CudaMatmulGated {
     pub(crate) weights: MatvecWeights,
     pub(crate) tiles: Tiles,
     pub(crate) x: Tensor,
-    /// The weights of gate and up, each with its scales if it is quantized.
-    pub(crate) matrices: [(Tensor, Option<Tensor>); 2],
+    /// The weights of gate and up, each with its scales if it is quantized, and its bias; without one, any tensor.
+    pub(crate) matrices: [(Tensor, Option<Tensor>, Tensor); 2],
     pub(crate) out: TensorType,
     pub(crate) n: usize,
     pub(crate) m: usize,
     pub(crate) k: usize,
+    pub(crate) bias_type: MatvecBias,
     pub(crate) activation: MatvecActivation,
     pub(crate) gate: MatvecGate,
 }
@@ -126,19 +135,21 @@ impl Kernel for CudaMatmulGated {
     }
 
     fn arguments(self) -> Arguments {
-        let Self { weights: _, tiles: _, x, matrices, out, n, m, k, activation, gate } = self;
+        let Self { weights: _, tiles: _, x, matrices, out, n, m, k, bias_type, activation, gate } = self;
         let mut arguments = Arguments::default();
         x.add_to(&mut arguments, "x");
-        for ((weight, scales), [name, of_scales]) in matrices.into_iter().zip([["w0", "s0"], ["w1", "s1"]]) {
-            weight.add_to(&mut arguments, name);
+        for ((weight, scales, bias), index) in matrices.into_iter().zip(0..) {
+            weight.add_to(&mut arguments, WEIGHTS[index]);
             if let Some(scales) = scales {
-                scales.add_to(&mut arguments, of_scales);
+                scales.add_to(&mut arguments, SCALES[index]);
             }
+            bias.add_to(&mut arguments, BIASES[index]);
         }
         out.add_to(&mut arguments, "out");
         n.add_to(&mut arguments, "n");
         m.add_to(&mut arguments, "m");
         k.add_to(&mut arguments, "k");
+        bias_type.add_to(&mut arguments, "bias_type");
         activation.add_to(&mut arguments, "");
         gate.add_to(&mut arguments, "");
         arguments
@@ -185,24 +196,24 @@ impl Kernel for CudaMatmul {
     }
 
     fn arguments(self) -> Arguments {
-        const WEIGHTS: [&str; MAX_MATRICES] = ["w0", "w1", "w2"];
-        const SCALES: [&str; MAX_MATRICES] = ["s0", "s1", "s2"];
         const RESULTS: [&str; MAX_MATRICES] = ["out0", "out1", "out2"];
         const OUTPUTS: [&str; MAX_MATRICES] = ["n0", "n1", "n2"];
-        let Self { weights: _, tiles: _, x, matrices, m, k, splits } = self;
+        let Self { weights: _, tiles: _, x, matrices, m, k, splits, bias_type } = self;
         let mut arguments = Arguments::default();
         x.add_to(&mut arguments, "x");
-        for (index, CudaMatrix { weight, scales, out, outputs }) in matrices.into_iter().enumerate() {
+        for (index, CudaMatrix { weight, scales, bias, out, outputs }) in matrices.into_iter().enumerate() {
             weight.add_to(&mut arguments, WEIGHTS[index]);
             if let Some(scales) = scales {
                 scales.add_to(&mut arguments, SCALES[index]);
             }
+            bias.add_to(&mut arguments, BIASES[index]);
             out.add_to(&mut arguments, RESULTS[index]);
             outputs.add_to(&mut arguments, OUTPUTS[index]);
         }
         m.add_to(&mut arguments, "m");
         k.add_to(&mut arguments, "k");
         splits.add_to(&mut arguments, "splits");
+        bias_type.add_to(&mut arguments, "bias_type");
         arguments
     }
 }

@@ -203,10 +203,12 @@ fn executables_of_products() -> Vec<Executable> {
         let scale = if weights == Q8 { Dtype::F32 } else { Dtype::F16 };
         let scales = (dtype == Dtype::I8).then(|| g.argument(scale, &[64]));
         for count in 1..=MAX_MATRICES {
-            let matrix = CudaMatrix { weight, scales, out: out(), outputs: 64 };
+            let matrix = CudaMatrix { weight, scales, bias: x, out: out(), outputs: 64 };
             for tiles in [Tiles::Small, Tiles::Medium, Tiles::Large] {
                 let matrices = vec![matrix.clone(); count];
-                let call = CudaMatmul { weights, tiles, x: rows, matrices, m: 64, k: 64, splits: 1 };
+                let bias_type = MatvecBias::None;
+                let call =
+                    CudaMatmul { weights, tiles, x: rows, matrices, m: 64, k: 64, splits: 1, bias_type };
                 let grid = call.grid();
                 found.push(Call::new(&g, Isa::Sm80, call, grid).executable);
             }
@@ -218,11 +220,12 @@ fn executables_of_products() -> Vec<Executable> {
                 weights,
                 tiles,
                 x: rows,
-                matrices: [(weight, scales); 2],
+                matrices: [(weight, scales, x); 2],
                 out: g.type_of(rows),
                 n: 64,
                 m: 64,
                 k: 64,
+                bias_type: MatvecBias::None,
                 activation: activation.clone(),
                 gate: gate.clone(),
             };

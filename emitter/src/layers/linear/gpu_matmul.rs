@@ -1,13 +1,14 @@
 //! Products of several rows by kernels on GPUs.
 
+use mlxcel_models::Linear;
 use safetensors::Dtype;
 
-use super::{named::Named, quantized::stored, row_product::RowsProduct};
+use super::{named::Named, quantized::stored, row_product::RowsProduct, vector::vector};
 use crate::{
     graph::Tensor,
     kernels::{
         CudaMatmul, CudaMatmulGated, CudaMatmulSum, CudaMatrix, Isa, MAX_MATRICES, MatvecActivation,
-        MatvecGate, MatvecWeights, Tiles,
+        MatvecBias, MatvecGate, MatvecWeights, Tiles, element_number,
     },
     layers::{builder::Builder, weights::Matrix},
     types::TensorType,
@@ -39,20 +40,22 @@ pub(super) fn takes(b: &Builder<'_>, weights: MatvecWeights, layers: &[Named<'_>
     has_type && inputs.is_multiple_of(WHOLE_INPUTS) && layers.iter().all(whole)
 }
 
-/// Computes `[batch, tokens, inputs]` to `[batch, tokens, outputs of the tensor]` for each layer's tensor, without biases.
+/// Computes `[batch, tokens, inputs]` to `[batch, tokens, outputs of the tensor]` for each layer's tensor. Returns whether the
+/// products have their biases.
 pub(super) fn products(
     b: &mut Builder<'_>,
     isa: Isa,
     weights: MatvecWeights,
     layers: &[Named<'_>],
     x: Tensor,
-) -> Vec<Tensor> {
-    let &[batch, tokens, inputs] = b.graph.shape(x) else { return vec![x; layers.len()] };
+) -> (Vec<Tensor>, bool) {
+    let &[batch, tokens, inputs] = b.graph.shape(x) else { return (vec![x; layers.len()], false) };
     let m = batch * tokens;
     let (rows, terms) = terms(b, weights, x, [m, inputs]);
+    let bias_type = if terms == 1 { bias_type(b, layers) } else { MatvecBias::None };
     let calls = layers.chunks(MAX_MATRICES).flat_map(|layers| {
         let names: Vec<_> = layers.iter().map(|(name, _)| *name).collect();
-        b.scope(&names.join("+"), |b| product(b, isa, weights, layers, (rows, terms)))
+        b.scope(&names.join("+"), |b| product(b, isa, weights, layers, (rows, terms, bias_type)))
     });
     let products: Vec<_> = calls.collect();
     let whole = products.into_iter().zip(layers).map(|(y, (_, layer))| {
@@ -62,11 +65,27 @@ pub(super) fn products(
         b.product_parts.extend(parts.map(|parts| (y, parts)));
         if terms == 1 {
             let (weight, scales) = stored(b, Matrix::from(*layer), &layer.weight);
-            b.rows_products.insert(y, RowsProduct { weights, x: rows, weight, scales });
+            let bias = bias(b, layer, bias_type, rows);
+            b.rows_products.insert(y, RowsProduct { weights, x: rows, weight, scales, bias, bias_type });
         }
         y
     });
-    whole.collect()
+    (whole.collect(), bias_type != MatvecBias::None)
+}
+
+/// Returns the type of the biases, if all of the layers have one, of one type.
+fn bias_type(b: &Builder<'_>, layers: &[Named<'_>]) -> MatvecBias {
+    let mut types = layers.iter().map(|(_, layer)| layer.bias.as_ref().map(|bias| b.dtype(bias)));
+    let Some(Some(first)) = types.next() else { return MatvecBias::None };
+    if types.all(|ty| ty == Some(first)) { MatvecBias::Of(element_number(first)) } else { MatvecBias::None }
+}
+
+/// Loads a layer's bias, or returns `none` if kernels add no biases.
+fn bias(b: &mut Builder<'_>, layer: &Linear, bias_type: MatvecBias, none: Tensor) -> Tensor {
+    match &layer.bias {
+        Some(bias) if bias_type != MatvecBias::None => vector(b, bias).0,
+        _ => none,
+    }
 }
 
 /// Returns the activation of the products `gate` and `up`, `[batch, tokens, outputs]` in the type of their rows, if a kernel
@@ -81,15 +100,17 @@ pub(super) fn gated(
     let [gate, up] = [gate, up].map(|y| b.rows_products.get(&y).cloned());
     let (gate, up) = (gate?, up?);
     let (&[m, k], &n) = (b.graph.shape(gate.x), shape.last()?) else { return None };
-    if gate.x != up.x || gate.weights != up.weights {
+    if gate.x != up.x || gate.weights != up.weights || gate.bias_type != up.bias_type {
         return None;
     }
     let weights = gate.weights;
     let (tiles, _) = division(weights, m, &[n, n], k);
     let out = TensorType::new(b.graph.dtype(gate.x), [m, n]);
-    let matrices = [(gate.weight, gate.scales), (up.weight, up.scales)];
+    let bias_type = gate.bias_type;
+    let x = gate.x;
+    let matrices = [gate, up].map(|of| (of.weight, of.scales, of.bias));
     let call =
-        CudaMatmulGated { weights, tiles, x: gate.x, matrices, out, n, m, k, activation, gate: limits };
+        CudaMatmulGated { weights, tiles, x, matrices, out, n, m, k, bias_type, activation, gate: limits };
     let grid = call.grid();
     let made = b.module.call(&mut b.graph, isa, call, grid)[0];
     Some(b.graph.reshape(made, &shape))
@@ -156,7 +177,7 @@ fn product(
     isa: Isa,
     weights: MatvecWeights,
     layers: &[Named<'_>],
-    (x, terms): (Tensor, usize),
+    (x, terms, bias_type): (Tensor, usize, MatvecBias),
 ) -> Vec<Tensor> {
     let &[m, k] = b.graph.shape(x) else { return vec![x; layers.len()] };
     let all: Vec<_> = layers.iter().map(|(_, layer)| layer.weight_outputs()).collect();
@@ -165,11 +186,11 @@ fn product(
     let (rows, parts) = (m / terms, splits * terms);
     let matrix = |(_, layer): &Named<'_>| {
         let (weight, scales) = stored(b, Matrix::from(*layer), &layer.weight);
-        let outputs = layer.weight_outputs();
-        CudaMatrix { weight, scales, out: TensorType::new(Dtype::F32, [splits, m, outputs]), outputs }
+        let (bias, outputs) = (bias(b, layer, bias_type, x), layer.weight_outputs());
+        CudaMatrix { weight, scales, bias, out: TensorType::new(Dtype::F32, [splits, m, outputs]), outputs }
     };
     let matrices = layers.iter().map(matrix).collect();
-    let call = CudaMatmul { weights, tiles, x, matrices, m, k, splits };
+    let call = CudaMatmul { weights, tiles, x, matrices, m, k, splits, bias_type };
     let grid = call.grid();
     let made = b.module.call(&mut b.graph, isa, call, grid);
     let sums = made.into_iter().zip(all).map(|(product, outputs)| {

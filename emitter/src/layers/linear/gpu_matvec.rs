@@ -12,13 +12,14 @@ use super::{
     named::{Named, have_one_form},
     quantized::stored,
     row_product::RowProduct,
+    vector::vector,
 };
 use crate::{
     form::Form,
     graph::Tensor,
     kernels::{
         CudaExpertsAdd, Embed, F32Bits, Isa, MAX_MATRICES, Matvec, MatvecActivation, MatvecBias, MatvecGate,
-        MatvecMatrix, MatvecProducts, MatvecRow, MatvecWeights, element_number, row_norm_number,
+        MatvecMatrix, MatvecProducts, MatvecRow, MatvecWeights, row_norm_number,
     },
     layers::{builder::Builder, weights::Matrix},
     types::TensorType,
@@ -138,14 +139,6 @@ pub(in crate::layers) fn takes_norm(b: &Builder<'_>, layer: &Norm) -> bool {
     let first = types.next();
     let is_known = layer.kind == NormKind::Layer || layer.bias.is_none();
     b.numerics.gpu.is_some() && layer.weights.len() == 1 && is_known && types.all(|ty| Some(ty) == first)
-}
-
-/// Loads a vector in a type that kernels read, with the number of the type.
-pub(in crate::layers) fn vector(b: &mut Builder<'_>, weight: &Weight) -> (Tensor, usize) {
-    let number = element_number(b.dtype(weight));
-    // Any other type is widened.
-    let tensor = if number == 0 { b.weight_f32(weight) } else { b.stored(weight) };
-    (tensor, number)
 }
 
 /// Returns `residual + factor · product`, if a kernel computes both at once. The product may be that of a mixture.

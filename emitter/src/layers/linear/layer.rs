@@ -40,11 +40,15 @@ pub(crate) fn linears<const N: usize>(
         Some((isa, _)) if is_row => gpu_matvec::products(b, isa, &tensors, x),
         _ => {
             let gpu = gpu.filter(|(_, weights)| gpu_matmul::takes(b, *weights, &tensors, inputs));
-            let products = match gpu {
+            let (products, are_biased) = match gpu {
                 Some((isa, weights)) => gpu_matmul::products(b, isa, weights, &tensors, x),
-                None => products(b, &tensors, x),
+                None => (products(b, &tensors, x), false),
             };
-            tensors.iter().zip(products).map(|(tensor, y)| add_bias(b, *tensor, y)).collect()
+            if are_biased {
+                products
+            } else {
+                tensors.iter().zip(products).map(|(tensor, y)| add_bias(b, *tensor, y)).collect()
+            }
         }
     };
     std::array::from_fn(|index| {

@@ -23,4 +23,7 @@ pub(crate) struct RowsProduct {
     pub(super) x: Tensor,
     pub(super) weight: Tensor,
     pub(super) scales: Option<Tensor>,
+    /// Without a bias, any tensor.
+    pub(super) bias: Tensor,
+    pub(super) bias_type: MatvecBias,
 }

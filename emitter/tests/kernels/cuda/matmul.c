@@ -16,19 +16,22 @@ DEFINE_MATMUL_BF16(deep, 32, 96, 64, 2, 2, 2)
 
 static struct {
   int count, m, k, splits, n[MAX_MATRICES];
-  void *x, *weights[MAX_MATRICES], *scales[MAX_MATRICES];
+  int bias_type;
+  void *x, *weights[MAX_MATRICES], *scales[MAX_MATRICES], *biases[MAX_MATRICES];
   float *out[MAX_MATRICES], *sum[MAX_MATRICES];
   void *gated;
   gating gating;
 } call;
 
-#define SIZES call.m, call.k, call.splits
+#define SIZES call.m, call.k, call.splits, call.bias_type
 #define W(i) call.weights[i]
 #define S(i) call.scales[i]
+#define B(i) call.biases[i]
 #define O(i) call.out[i]
 #define N(i) call.n[i]
 #define GATED                                                                  \
-  call.gated, N(0), call.m, call.k, (int)call.gating.activation.kind,          \
+  call.gated, N(0), call.m, call.k, call.bias_type,                            \
+      (int)call.gating.activation.kind,                                        \
       bits_of(call.gating.activation.steepness), bits_of(call.gating.limit),   \
       bits_of(call.gating.up_offset)
 #define RUN(name, one, two, three)                                             \
@@ -44,9 +47,10 @@ static struct {
       cuda_matmul_##name##_3(call.x, one, two, three, O(0), O(1), O(2), N(0),  \
                              N(1), N(2), SIZES);                               \
   }
-#define BOTH(i) W(i), S(i)
-#define PLAIN(name) RUN(name, W(0), W(1), W(2))
-#define SCALED(name) RUN(name, BOTH(0), BOTH(1), BOTH(2))
+#define BIASED(i) W(i), B(i)
+#define ALL(i) W(i), S(i), B(i)
+#define PLAIN(name) RUN(name, BIASED(0), BIASED(1), BIASED(2))
+#define SCALED(name) RUN(name, ALL(0), ALL(1), ALL(2))
 PLAIN(bf16_large)
 PLAIN(bf16_medium)
 PLAIN(bf16_small)
@@ -102,6 +106,10 @@ static element_type element_of(weight_type type) {
 }
 
 static void fill(weight_type type, int i) {
+  // Nothing reads biases that are not there.
+  B(i) = call.bias_type == NO_BIAS
+             ? NULL
+             : random_elements((element_type)call.bias_type, call.n[i], ORDINARY);
   const index count = (index)call.n[i] * call.k;
   if (type == WEIGHT_Q8) {
     call.weights[i] = random_bytes(count, -128, 127);
@@ -131,7 +139,10 @@ static double weight(weight_type type, int i, int output, int input) {
 // Returns an element of a product, and adds to `size` what its error is relative to.
 static double expected_product(weight_type type, int i, int row, int output,
                                double *size) {
-  double sum = 0;
+  double sum = call.bias_type == NO_BIAS
+                   ? 0
+                   : load_element(B(i), (element_type)call.bias_type, output);
+  *size += fabs(sum);
   for (int k = 0; k < call.k; ++k) {
     const double product =
         weight(type, i, output, k) *
@@ -168,6 +179,7 @@ static void test(const kernel *tested, int count, int k, int splits) {
   at_case("%s of %d rows by %d, %d, %d outputs of %d inputs, in %d parts",
           tested->name, call.m, N(0), N(1), N(2), k, splits);
   call.x = random_elements(element_of(tested->type), (index)call.m * k, ORDINARY);
+  call.bias_type = (int)random_index(NO_BIAS, 2);
   index tiles = 0;
   for (int i = 0; i < count; ++i) {
     fill(tested->type, i);
@@ -212,6 +224,7 @@ static void test_gated(const kernel *tested, int k) {
           call.gating.limit);
   const index count = (index)call.m * N(0), bytes = count * element_size(of);
   call.x = random_elements(of, (index)call.m * k, ORDINARY);
+  call.bias_type = (int)random_index(NO_BIAS, 2);
   fill(tested->type, 0);
   fill(tested->type, 1);
   call.gated = memset(allocate(bytes), 0xff, (size_t)bytes); // NaN
