@@ -13,8 +13,11 @@
 //                [inputs], see norm.h; the bias only of norm 2
 //   w, s         weights and their scales, see weights.h
 //   b            [outputs], of bias_type
+//   n, first     outputs of a matrix, and the first of them in w, s and b, which may have
+//                those of other matrices too
 //   residual     [outputs]; out may be the same buffer
-//   split        how many warps share an output: 1, 2, 4 or 8
+//   split        how many warps share an output: 1, 2, 4 or 8, of Q4 up to 4 if a row is
+//                staged in slices
 //   norm         see norm.h; 0 if inputs exceed CAPACITY
 //   norm_type, bias_type
 //                0 f32, 1 bf16, 2 f16; a bias_type of -1 is no bias
@@ -131,15 +134,36 @@ INLINE void store_unit(const product *p, const result *to, const epilogue *e,
   store(to, e, x * factor, up * factor);
 }
 
+// Returns how many fours of the input a thread loads at once. Without a norm, registers
+// are left for more.
+INLINE int ahead_of(const product *p, const result *to) {
+  return to->kind != STORE_SUM ? AHEAD : is_whole(p->type) ? MAX_AHEAD / 2 : MAX_AHEAD;
+}
+
+// Replaces what is staged by the slice that begins with vector `first`.
+INLINE slice stage_slice(const product *p, const result *to, int first, int size) {
+  const int inputs = inputs_in_16_bytes(p->type);
+  const int vectors = min_int(p->inputs / inputs - first, size);
+  syncthreads(); // until all have multiplied what is there
+  const norm_weights none = load_norm_weights(&p->norm, 0, 0);
+  stage(p->type, p->x + first * inputs, &p->norm, none, vectors * inputs,
+        ahead_of(p, to));
+  return (slice){first, vectors};
+}
+
 // Multiplies all units of this block. The loads of the first one are under way, `e` too.
+// The input is staged, unless it is so by slices.
 INLINE void multiply_units(stream *s, const product *p, const result *to,
                            epilogue e, int number, float factor,
-                           const int is_staged) {
+                           const int is_sliced) {
   const int thread = (int)thread_idx(), in_block = by_split(p, WARPS);
   const int vectors = p->inputs / inputs_in_16_bytes(p->type);
   const int chunk = p->split * (VECTORS * WARP);
   const int own = by_split(p, thread / WARP), units = unit_count(p);
   const int stride = (int)grid_dim() * in_block;
+  // Whole chunks: all warps are in the same slice.
+  const int size = vectors_of_shared(p->type) / chunk * chunk;
+  slice in = {0, vectors};
 #pragma clang loop unroll(disable)
   for (int parity = 0; number < units; number += stride, parity ^= 1) {
     sums of = {{{0.0f}}};
@@ -147,6 +171,8 @@ INLINE void multiply_units(stream *s, const product *p, const result *to,
 #pragma clang loop unroll(disable)
     for (int done = 0; done < vectors; done += chunk) {
       const int at = done + first_vector(p, thread);
+      if (is_sliced && done % size == 0)
+        in = stage_slice(p, to, done, size);
       if (done + chunk < vectors)
         s->at += chunk;
       else
@@ -154,7 +180,7 @@ INLINE void multiply_units(stream *s, const product *p, const result *to,
       UNROLL for (int v = 0; v < VECTORS; ++v) {
         // All lanes of a warp may be past the end.
         if (at - thread % WARP + v * WARP < vectors)
-          add_vector(s, p, v, at + v * WARP, is_staged, &of);
+          add_vector(s, p, v, at + v * WARP, in, &of);
         load_vector(s, p, v);
       }
     }
@@ -164,21 +190,15 @@ INLINE void multiply_units(stream *s, const product *p, const result *to,
   }
 }
 
-// Returns how many fours of the input a thread loads at once. Without a norm, registers
-// are left for more.
-INLINE int ahead_of(const product *p, const result *to) {
-  return to->kind != STORE_SUM ? AHEAD : is_whole(p->type) ? MAX_AHEAD / 2 : MAX_AHEAD;
-}
-
-// Stages the input, if it fits, and multiplies all units of this block by it.
+// Stages the input, at once if it fits, and multiplies all units of this block by it.
 INLINE void multiply_input(stream *s, const product *p, const result *to, epilogue e,
                            int number, norm_weights weights) {
-  if (p->inputs <= CAPACITY) {
+  if (p->inputs / inputs_in_16_bytes(p->type) <= vectors_of_shared(p->type)) {
     const float factor =
         stage(p->type, p->x, &p->norm, weights, p->inputs, ahead_of(p, to));
-    multiply_units(s, p, to, e, number, factor, 1);
+    multiply_units(s, p, to, e, number, factor, 0);
   } else {
-    multiply_units(s, p, to, e, number, 1.0f, 0);
+    multiply_units(s, p, to, e, number, 1.0f, 1);
   }
 }
 
@@ -208,8 +228,8 @@ INLINE void compute(const product *p, const result *to) {
 // A matrix's operands, as parameters and as an initializer.
 #define UNSCALED_OPERANDS(m) const void *w##m, const void *b##m
 #define SCALED_OPERANDS(m) const void *w##m, const void *s##m, const void *b##m
-#define UNSCALED_MATRIX(m, out, n) {w##m, 0, b##m, out, n, 0}
-#define SCALED_MATRIX(m, out, n) {w##m, s##m, b##m, out, n, 0}
+#define UNSCALED_MATRIX(m, out, n) {w##m, 0, b##m, out, n, first##m}
+#define SCALED_MATRIX(m, out, n) {w##m, s##m, b##m, out, n, first##m}
 #define NO_MATRIX {0, 0, 0, 0, 0, 0}
 #define NO_EXPERTS {0, 0, 1, 0}
 
@@ -228,7 +248,8 @@ INLINE void compute(const product *p, const result *to) {
 // Defines the kernels of a type. `form` is UNSCALED or SCALED.
 #define DEFINE_NORM_MATVEC(name, type, form)                                   \
   KERNEL cuda_norm_matvec_##name##_1(NORM_OPERANDS, form##_OPERANDS(0),        \
-                                     float *out0, int n0, NORM_NUMBERS) {      \
+                                     float *out0, int n0, int first0,          \
+                                     NORM_NUMBERS) {                           \
     const product p = {                                                        \
         type, x, NORM, {form##_MATRIX(0, out0, n0), NO_MATRIX, NO_MATRIX},     \
         1,    0, inputs, split, NO_EXPERTS};                                   \
@@ -237,7 +258,7 @@ INLINE void compute(const product *p, const result *to) {
   }                                                                            \
   KERNEL cuda_norm_matvec_##name##_2(                                          \
       NORM_OPERANDS, form##_OPERANDS(0), form##_OPERANDS(1), float *out0,      \
-      float *out1, int n0, int n1, NORM_NUMBERS) {                             \
+      float *out1, int n0, int first0, int n1, int first1, NORM_NUMBERS) {     \
     const product p = {type, x, NORM,                                          \
                        {form##_MATRIX(0, out0, n0),                            \
                         form##_MATRIX(1, out1, n1), NO_MATRIX},                \
@@ -248,7 +269,7 @@ INLINE void compute(const product *p, const result *to) {
   KERNEL cuda_norm_matvec_##name##_3(                                          \
       NORM_OPERANDS, form##_OPERANDS(0), form##_OPERANDS(1),                   \
       form##_OPERANDS(2), float *out0, float *out1, float *out2, int n0,       \
-      int n1, int n2, NORM_NUMBERS) {                                          \
+      int first0, int n1, int first1, int n2, int first2, NORM_NUMBERS) {      \
     const product p = {type, x, NORM,                                          \
                        {form##_MATRIX(0, out0, n0),                            \
                         form##_MATRIX(1, out1, n1),                            \
@@ -260,8 +281,8 @@ INLINE void compute(const product *p, const result *to) {
 
 #define DEFINE_NORM_ACTIVATED(name, type, form)                                \
   KERNEL cuda_norm_activated_##name(                                           \
-      NORM_OPERANDS, form##_OPERANDS(0), float *out, int n, NORM_NUMBERS,      \
-      int activation, uint32_t steepness) {                                    \
+      NORM_OPERANDS, form##_OPERANDS(0), float *out, int n, int first0,        \
+      NORM_NUMBERS, int activation, uint32_t steepness) {                      \
     const product p = {                                                        \
         type, x, NORM, {form##_MATRIX(0, out, n), NO_MATRIX, NO_MATRIX},       \
         1,    0, inputs, split, NO_EXPERTS};                                   \
@@ -273,8 +294,8 @@ INLINE void compute(const product *p, const result *to) {
   }                                                                            \
   KERNEL cuda_norm_gated_##name(                                               \
       NORM_OPERANDS, form##_OPERANDS(0), form##_OPERANDS(1), float *out,       \
-      int n, NORM_NUMBERS, int activation, uint32_t steepness,                 \
-      uint32_t limit, uint32_t up_offset) {                                    \
+      int n, int first0, int first1, NORM_NUMBERS, int activation,             \
+      uint32_t steepness, uint32_t limit, uint32_t up_offset) {                \
     const product p = {                                                        \
         type, x, NORM,                                                         \
         {form##_MATRIX(0, out, n), form##_MATRIX(1, out, n), NO_MATRIX},       \
@@ -291,7 +312,8 @@ INLINE void compute(const product *p, const result *to) {
 #define DEFINE_MATVEC_ADD(name, type, form)                                    \
   KERNEL cuda_matvec_add_##name(const float *x, form##_OPERANDS(0),            \
                                 const float *residual, float *out, int n,      \
-                                int inputs, int split, int bias_type,          \
+                                int first0, int inputs, int split,             \
+                                int bias_type,                                 \
                                 uint32_t factor) {                             \
     const product p = {type, x, WITHOUT_NORM,                                  \
                        {form##_MATRIX(0, out, n), NO_MATRIX, NO_MATRIX},       \

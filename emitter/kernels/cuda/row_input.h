@@ -6,6 +6,8 @@
 // Inputs of weights that are whole numbers are whole numbers too, of 16 bits, with a
 // scale for as many as 16 bytes of weights hold: the largest is 32767 times the scale.
 // So products are dot products of bytes, of both halves of each input, with exact sums.
+//
+// Longer rows than fit are staged in slices, one after the other.
 #ifndef KERNELS_CUDA_ROW_INPUT_H
 #define KERNELS_CUDA_ROW_INPUT_H
 
@@ -13,8 +15,8 @@
 #include "weights.h"
 
 enum {
-  // Inputs that fit into shared memory, beside sums of warps. Longer rows have no
-  // norm here.
+  // Floats that fit into shared memory, beside sums of warps. Longer rows have no norm
+  // here.
   CAPACITY = 12032,
   // Fours of a thread whose loads are under way, with and without a norm.
   AHEAD = 2,
@@ -42,6 +44,19 @@ typedef struct {
 INLINE int is_whole(weight_type type) {
   return type == WEIGHT_Q8 || type == WEIGHT_Q4;
 }
+
+// Returns how many vectors' inputs fit into shared memory: whole numbers take two bytes
+// and their share of a scale.
+INLINE int vectors_of_shared(weight_type type) {
+  const int inputs = inputs_in_16_bytes(type);
+  const int bytes = is_whole(type) ? 2 * inputs + (int)sizeof(whole_scale) : 4 * inputs;
+  return CAPACITY * 4 / bytes;
+}
+
+// What is in shared memory of a row: so many vectors from the first one on.
+typedef struct {
+  int first, vectors;
+} slice;
 
 INLINE SHARED_SPACE whole_scale *whole_scales(weight_type type, int vectors) {
   return (SHARED_SPACE whole_scale *)(staged +

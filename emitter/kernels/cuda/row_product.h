@@ -200,9 +200,9 @@ typedef struct {
 } sums;
 
 // Adds the products of a vector `v` of whole numbers by the staged ones, whose number in
-// the row is `at`.
-INLINE void add_whole(const stream *s, const product *p, int v, int at, sums *into) {
-  const int vectors = p->inputs / inputs_in_16_bytes(p->type);
+// the slice of so many is `at`.
+INLINE void add_whole(const stream *s, const product *p, int v, int at, int vectors,
+                      sums *into) {
   const int halves = inputs_in_16_bytes(p->type) / 16;
   uint4_t upper[2], lower[2];
   UNROLL for (int h = 0; h < halves; ++h) {
@@ -233,40 +233,29 @@ INLINE void add_whole(const stream *s, const product *p, int v, int at, sums *in
   }
 }
 
-// Adds the products of vector `v` by floats, which are staged or not.
-INLINE void add_floats(const stream *s, const product *p, int v, int at,
-                       const int is_staged, sums *into) {
-  const int parts = inputs_in_16_bytes(p->type) / 4;
-  const int vectors = p->inputs / inputs_in_16_bytes(p->type);
-  const int has_scales = p->type == WEIGHT_Q4 || is_scaled_in_row(p);
-  float of_groups[MAX_ROWS][2] = {{0.0f}};
-  UNROLL for (int part = 0; part < parts; ++part) {
-    const four x =
-        four_of(is_staged ? staged[part * vectors + at]
-                          : ((const uint4_t *)p->x)[(index)at * parts + part]);
+// Adds the products of vector `v` by floats, likewise.
+INLINE void add_floats(const stream *s, const product *p, int v, int at, int vectors,
+                       sums *into) {
+  UNROLL for (int part = 0; part < inputs_in_16_bytes(p->type) / 4; ++part) {
+    const four x = four_of(staged[part * vectors + at]);
     UNROLL for (int r = 0; r < rows_of(p); ++r) {
-      float w[4], *sum = has_scales ? &of_groups[r][part % 2]
-                                    : &into->of[r][part % 2];
+      float w[4], *sum = &into->of[r][part % 2];
       widen(p->type, s->words[r][v], part, w);
       UNROLL for (int e = 0; e < 4; ++e)
         *sum = __builtin_fmaf(w[e], x.of[e], *sum);
     }
   }
-  if (has_scales)
-    UNROLL for (int r = 0; r < rows_of(p); ++r)
-      into->of[r][0] = __builtin_fmaf(of_groups[r][0] + of_groups[r][1],
-                                      vector_scale(s, p, r, v), into->of[r][0]);
 }
 
 // Adds the products of vector `v` of a chunk, whose number in the row is `at`. Past
 // the row's end, weights or scales are zeros, and the input is the last one.
-INLINE void add_vector(const stream *s, const product *p, int v, int at,
-                       const int is_staged, sums *into) {
-  at = min_int(at, p->inputs / inputs_in_16_bytes(p->type) - 1);
-  if (is_staged && is_whole(p->type))
-    add_whole(s, p, v, at, into);
+INLINE void add_vector(const stream *s, const product *p, int v, int at, slice in,
+                       sums *into) {
+  at = min_int(at - in.first, in.vectors - 1);
+  if (is_whole(p->type))
+    add_whole(s, p, v, at, in.vectors, into);
   else
-    add_floats(s, p, v, at, is_staged, into);
+    add_floats(s, p, v, at, in.vectors, into);
 }
 
 // Of two units in turn, so that the next one need not wait for readers.

@@ -22,6 +22,10 @@ const VECTORS: usize = 4;
 const BUSY: usize = 384;
 const RESIDENT: usize = 264;
 
+/// The chunks of a row in four bits that workgroups hold at once: more are staged in slices, for which fewer warps may share a
+/// unit.
+const SLICED_Q4_CHUNKS: usize = 5;
+
 /// How weights are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MatvecWeights {
@@ -91,10 +95,12 @@ impl MatvecWeights {
             let split = if units < BUSY * WARPS { 2 } else { 1 };
             return (split, workgroups(split));
         }
-        // Each warp has at least one chunk of a row, and all run at the same time.
+        // Each warp has at least one chunk of a row. Those that do not run at the same time take turns.
         let chunks = inputs.div_ceil(self.vector() * VECTORS * LANES);
-        let fits = |&split: &usize| split <= chunks && units * split <= RESIDENT * WARPS;
-        let split = [8, 4, 2].into_iter().find(fits).unwrap_or(1);
+        let most = if self == Self::Q4 && chunks > SLICED_Q4_CHUNKS { 4 } else { 8 };
+        let steps = |split: usize| (units * split).div_ceil(RESIDENT * WARPS) * chunks.div_ceil(split);
+        let splits = [1, 2, 4, 8].into_iter().filter(|&split| split == 1 || split <= chunks.min(most));
+        let split = splits.min_by_key(|&split| steps(split)).unwrap_or(1);
         (split, workgroups(split).min(RESIDENT))
     }
 
@@ -113,6 +119,8 @@ pub(crate) struct MatvecMatrix {
     /// Without a bias, any tensor.
     pub(crate) bias: Tensor,
     pub(crate) outputs: usize,
+    /// The first of the outputs in the weight, its scales and its bias.
+    pub(crate) first: usize,
 }
 
 /// The row that is multiplied, and its norm: 0 is none, 1 RMS, 2 layer.
@@ -246,6 +254,7 @@ impl Kernel for Matvec {
         const BIASES: [&str; MAX_MATRICES] = ["b0", "b1", "b2"];
         const RESULTS: [&str; MAX_MATRICES] = ["out0", "out1", "out2"];
         const OUTPUTS: [&str; MAX_MATRICES] = ["n0", "n1", "n2"];
+        const FIRSTS: [&str; MAX_MATRICES] = ["first0", "first1", "first2"];
         let mut arguments = Arguments::default();
         let all = &mut arguments;
         let (products, form) = self.products();
@@ -257,7 +266,8 @@ impl Kernel for Matvec {
         } else {
             row.x.add_to(all, "x")
         }
-        for (index, MatvecMatrix { weight, scales, bias, outputs }) in matrices.into_iter().enumerate() {
+        for (index, MatvecMatrix { weight, scales, bias, outputs, first }) in matrices.into_iter().enumerate()
+        {
             weight.add_to(all, WEIGHTS[index]);
             if let Some(scales) = scales {
                 scales.add_to(all, SCALES[index]);
@@ -268,6 +278,7 @@ impl Kernel for Matvec {
                 _ if index == 0 => outputs.add_to(all, "n"),
                 _ => {}
             }
+            first.add_to(all, FIRSTS[index]);
         }
         inputs.add_to(all, "inputs");
         split.add_to(all, "split");

@@ -235,7 +235,7 @@ fn executables_of_products() -> Vec<Executable> {
         let none = F32Bits(0.0);
         let row =
             MatvecRow { x, norm_weight: x, norm_bias: x, norm: 0, norm_type: 0, epsilon: none, offset: none };
-        let matrix = MatvecMatrix { weight, scales, bias: x, outputs: 64 };
+        let matrix = MatvecMatrix { weight, scales, bias: x, outputs: 64, first: 0 };
         let products = |count| MatvecProducts {
             weights,
             row,

@@ -53,7 +53,7 @@ pub(super) fn isa(b: &Builder<'_>, layers: &[Named<'_>], inputs: usize) -> Optio
     readable.then_some((isa, weights))
 }
 
-/// Computes `[1, 1, inputs]` to `[1, 1, outputs of the tensor]` for each layer's tensor, biases included.
+/// Computes `[1, 1, inputs]` to `[1, 1, outputs]` for each layer, biases included. Layers of one tensor have ranges of its outputs.
 pub(super) fn products(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: Tensor) -> Vec<Tensor> {
     // The biases of a call are of one type.
     let bias_of = |b: &Builder<'_>, layer: &Named<'_>| layer.1.bias.as_ref().map(|bias| b.dtype(bias));
@@ -78,7 +78,9 @@ fn product(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: Tensor) -> Ve
                 bias_type = MatvecBias::Of(ty);
                 tensor
             });
-            MatvecMatrix { weight, scales, bias: bias.unwrap_or(row.x), outputs: layer.weight_outputs() }
+            let (bias, outputs) = (bias.unwrap_or(row.x), layer.outputs());
+            let first = layer.part.map_or(0, |part| part.first);
+            MatvecMatrix { weight, scales, bias, outputs, first }
         };
         let matrices: Vec<_> = layers.iter().map(&mut matrix).collect();
         let outputs: Vec<_> = matrices.iter().map(|matrix| matrix.outputs).collect();

@@ -36,8 +36,19 @@ pub(crate) fn linears<const N: usize>(
     let tensors: Vec<_> = firsts.into_iter().map(|first| layers[first]).collect();
     let is_row = b.graph.shape(x) == [1, 1, inputs];
     let gpu = gpu_matvec::isa(b, &tensors, inputs);
-    let whole = match gpu {
-        Some((isa, _)) if is_row => gpu_matvec::products(b, isa, &tensors, x),
+    let are_whole = tensors.len() == N;
+    let are_ranges = layers.iter().all(|(_, layer)| layer.part.map_or(are_whole, |part| part.groups == 1));
+    if let Some((isa, _)) = gpu.filter(|_| is_row && are_ranges) {
+        let made = gpu_matvec::products(b, isa, &layers, x);
+        return std::array::from_fn(|index| made[index]);
+    }
+    let whole: Vec<_> = match gpu {
+        Some((isa, _)) if is_row => {
+            let wholes: Vec<_> = tensors.iter().map(|(_, layer)| whole_tensor(layer)).collect();
+            let wholes: Vec<_> =
+                tensors.iter().zip(&wholes).map(|((name, _), layer)| (*name, layer)).collect();
+            gpu_matvec::products(b, isa, &wholes, x)
+        }
         _ => {
             let gpu = gpu.filter(|(_, weights)| gpu_matmul::takes(b, *weights, &tensors, inputs));
             let (products, are_biased) = match gpu {
@@ -55,6 +66,11 @@ pub(crate) fn linears<const N: usize>(
         let (name, layer) = layers[index];
         b.scope(name, |b| layer_outputs(&mut b.graph, layer, whole[indices[index]]))
     })
+}
+
+/// Returns the layer of all outputs of a layer's tensor.
+fn whole_tensor(layer: &Linear) -> Linear {
+    Linear { part: None, ..layer.clone() }
 }
 
 /// Multiplies by the tensors of layers, each once, without biases.

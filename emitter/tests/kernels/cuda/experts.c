@@ -61,13 +61,12 @@ static double row[MAX_ROW];
 // `size` what its error is relative to.
 static double expected_product(int expert, int output, int first, double *size) {
   const index at = (index)expert * call.rows + output;
-  const int all = call.gated ? call.inputs : call.active * call.inputs;
   double sum = 0;
   for (int k = 0; k < call.inputs; ++k) {
     const double weight = weight_at(&call.weights, at, k), x = row[first + k];
     sum += weight * x;
     *size += fabs(weight * x) +
-             fabs(weight) * rounding_of(call.type, row, all, first + k) / TOLERANCE;
+             fabs(weight) * rounding_of(call.type, row, first + k) / TOLERANCE;
   }
   return sum;
 }
@@ -158,7 +157,9 @@ static void test(weight_type type, int gated, int experts, int active, int input
   call.step = gated ? (int)random_index(1, 2) : 1;
   call.up = call.step == 2 ? 1 : call.outputs;
   call.rows = gated ? 2 * call.outputs : call.outputs;
-  call.split = 1 << random_index(0, 3);
+  const int vectors = inputs * (call.gated ? 1 : call.active) / inputs_in_16_bytes(type);
+  const int is_sliced = vectors > vectors_of_shared(type);
+  call.split = 1 << random_index(0, type == WEIGHT_Q4 && is_sliced ? 2 : 3);
   call.norm = inputs <= CAPACITY ? (int)random_index(0, 1) : 0;
   call.bias_type = (int)random_index(-1, 2);
   call.gating = random_gating();

@@ -54,12 +54,12 @@ SHARED double weight_at(const random_weights *of, index output, index input) {
 
 // Returns by how much an input of a row may be rounded: those of weights that are whole
 // numbers have 15 bits and a sign, of the largest of as many as 16 bytes of weights hold.
-SHARED double rounding_of(weight_type type, const double *row, int inputs, int input) {
+SHARED double rounding_of(weight_type type, const double *row, int input) {
   const int size = inputs_in_16_bytes(type), first = input / size * size;
   double most = 0;
   for (int i = first; i < first + size; ++i)
     most = fmax(most, fabs(row[i]));
-  return is_whole(type) && inputs <= CAPACITY ? most * 0x1p-16 : 0;
+  return is_whole(type) ? most * 0x1p-16 : 0;
 }
 
 #endif

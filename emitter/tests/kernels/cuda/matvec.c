@@ -19,7 +19,7 @@ static const char *const kernel_names[] = {"norm_matvec", "norm_activated",
 static struct {
   weight_type type;
   kernel_kind kind;
-  int count, inputs, split, outputs[MAX_MATRICES];
+  int count, inputs, split, outputs[MAX_MATRICES], firsts[MAX_MATRICES];
   int norm, norm_type, bias_type;
   float epsilon, offset, factor;
   gating gating;
@@ -36,31 +36,31 @@ static struct {
   (int)call.gating.activation.kind, bits_of(call.gating.activation.steepness)
 #define CALLS(name)                                                            \
   if (call.kind == NORM_GATED)                                                 \
-    cuda_norm_gated_##name(ROW, M(0), M(1), o[0], n[0], NORM_ARGUMENTS,        \
-                           ACTIVATION, bits_of(call.gating.limit),             \
+    cuda_norm_gated_##name(ROW, M(0), M(1), o[0], n[0], f[0], f[1],            \
+                           NORM_ARGUMENTS, ACTIVATION, bits_of(call.gating.limit),             \
                            bits_of(call.gating.up_offset));                    \
   else if (call.kind == NORM_ACTIVATED)                                        \
-    cuda_norm_activated_##name(ROW, M(0), o[0], n[0], NORM_ARGUMENTS,          \
+    cuda_norm_activated_##name(ROW, M(0), o[0], n[0], f[0], NORM_ARGUMENTS,    \
                                ACTIVATION);                                    \
   else if (call.kind == MATVEC_ADD)                                            \
-    cuda_matvec_add_##name(call.x, M(0), call.residual, o[0], n[0],            \
+    cuda_matvec_add_##name(call.x, M(0), call.residual, o[0], n[0], f[0],      \
                            call.inputs, call.split, call.bias_type,            \
                            bits_of(call.factor));                              \
   else if (call.count == 1)                                                    \
-    cuda_norm_matvec_##name##_1(ROW, M(0), o[0], n[0], NORM_ARGUMENTS);        \
+    cuda_norm_matvec_##name##_1(ROW, M(0), o[0], n[0], f[0], NORM_ARGUMENTS);  \
   else if (call.count == 2)                                                    \
-    cuda_norm_matvec_##name##_2(ROW, M(0), M(1), o[0], o[1], n[0], n[1],       \
-                                NORM_ARGUMENTS);                               \
+    cuda_norm_matvec_##name##_2(ROW, M(0), M(1), o[0], o[1], n[0], f[0], n[1], \
+                                f[1], NORM_ARGUMENTS);                               \
   else                                                                         \
     cuda_norm_matvec_##name##_3(ROW, M(0), M(1), M(2), o[0], o[1], o[2], n[0], \
-                                n[1], n[2], NORM_ARGUMENTS);                   \
+                                f[0], n[1], f[1], n[2], f[2], NORM_ARGUMENTS);                   \
   break;
 
 static void body(void) {
   const random_weights *w = call.matrices;
   void **b = call.biases;
   float **o = call.out;
-  const int *n = call.outputs;
+  const int *n = call.outputs, *f = call.firsts;
 #define ROW call.x, call.norm_weight, call.norm_bias
   switch (call.type) {
 #define M(m) w[m].weights, b[m]
@@ -81,11 +81,11 @@ static float strange;
 static void fill(int m) {
   if (call.bias_type >= 0)
     call.biases[m] = random_elements((element_type)call.bias_type,
-                                     call.outputs[m], ORDINARY);
-  call.matrices[m] = random_matrix(call.type, call.outputs[m], call.inputs);
+                                     call.firsts[m] + call.outputs[m], ORDINARY);
+  call.matrices[m] = random_matrix(call.type, call.firsts[m] + call.outputs[m], call.inputs);
 }
 
-#define MAX_ROW 16384
+#define MAX_ROW 49152
 static double row[MAX_ROW];
 
 #define TOLERANCE 0x1p-19
@@ -115,14 +115,16 @@ static void normalize(void) {
 static double expected_product(int m, int n, double *size) {
   double sum = 0;
   for (int k = 0; k < call.inputs; ++k) {
-    const double weight = weight_at(&call.matrices[m], n, k), product = weight * row[k];
-    const double rounding = rounding_of(call.type, row, call.inputs, k);
+    const double weight = weight_at(&call.matrices[m], call.firsts[m] + n, k);
+    const double product = weight * row[k];
+    const double rounding = rounding_of(call.type, row, k);
     sum += product;
     *size += fabs(product) + fabs(weight) * rounding / TOLERANCE;
   }
   return call.bias_type < 0
              ? sum
-             : sum + load_element(call.biases[m], (element_type)call.bias_type, n);
+             : sum + load_element(call.biases[m], (element_type)call.bias_type,
+                                  call.firsts[m] + n);
 }
 
 static void check_output(int m, int n) {
@@ -141,7 +143,8 @@ static void choose(weight_type type, kernel_kind kind, int count, int inputs) {
   call.kind = kind;
   call.count = count;
   call.inputs = inputs;
-  call.split = 1 << random_index(0, 3);
+  const int is_sliced = inputs > vectors_of_shared(type) * inputs_in_16_bytes(type);
+  call.split = 1 << random_index(0, type == WEIGHT_Q4 && is_sliced ? 2 : 3);
   const int has_norm = kind != MATVEC_ADD && inputs <= CAPACITY;
   call.norm = has_norm ? (int)random_index(0, 3) : NORM_NONE;
   call.norm_type = (int)random_index(0, 2);
@@ -158,6 +161,8 @@ static void test(weight_type type, kernel_kind kind, int count, int inputs) {
   int units = 0;
   for (int m = 0; m < MAX_MATRICES; ++m)
     call.outputs[m] = m < count ? (int)random_index(1, 40) : 0;
+  for (int m = 0; m < MAX_MATRICES; ++m)
+    call.firsts[m] = random_u32() & 1 ? (int)random_index(1, 9) : 0;
   if (paired)
     call.outputs[1] = call.outputs[0];
   for (int m = 0; m < (paired ? 1 : count); ++m)
@@ -212,9 +217,14 @@ int main(void) {
       strange = unusual[u];
       test((weight_type)type, MATVEC_ADD, 1, vectors[u] * size);
     }
-    // Too long for shared memory.
-    test((weight_type)type, MATVEC_ADD, 1, CAPACITY + GROUP);
-    test((weight_type)type, NORM_MATVEC, 3, CAPACITY + GROUP);
+    // As much as shared memory has, a little more, and several times as much.
+    const int most = vectors_of_shared((weight_type)type) * size;
+    for (int kind = 0; kind < 2; ++kind) {
+      test((weight_type)type, kind ? NORM_MATVEC : MATVEC_ADD, kind ? 3 : 1, CAPACITY + GROUP);
+      test((weight_type)type, kind ? NORM_MATVEC : MATVEC_ADD, kind ? 3 : 1, most);
+      test((weight_type)type, kind ? NORM_MATVEC : MATVEC_ADD, kind ? 3 : 1, most + size);
+      test((weight_type)type, kind ? NORM_MATVEC : MATVEC_ADD, kind ? 3 : 1, most * 9 / 4 / size * size);
+    }
   }
   return end_tests();
 }
