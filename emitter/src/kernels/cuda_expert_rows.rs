@@ -21,6 +21,8 @@ arguments! {
     /// Chooses the experts of each token, and their shares of the result.
     struct CudaChooseExperts {
         logits: Tensor,
+        /// `[3, tokens]`, of which the second are slots: those of padding are 0.
+        row_numbers: Tensor,
         token_experts: TensorType,
         token_shares: TensorType,
         tokens: usize,

@@ -58,6 +58,8 @@ pub(crate) struct Builder<'a> {
     pack_elements: Option<usize>,
     /// The number of real tokens of each row, `[batch]`. Without it, all tokens are real.
     pub(crate) lengths: Option<Tensor>,
+    /// Positions, slots and first pages of rows, `[3, rows]`, in calls in place.
+    pub(crate) row_numbers: Option<Tensor>,
     loaded: BTreeMap<String, Tensor>,
     /// If present, weights are arguments of the function: their names in the order of the arguments.
     pub(crate) arguments: Option<Vec<String>>,
@@ -102,6 +104,7 @@ impl<'a> Builder<'a> {
             numerics,
             pack_elements,
             lengths: None,
+            row_numbers: None,
             loaded: BTreeMap::new(),
             arguments: None,
             observed: None,

@@ -53,6 +53,7 @@ pub(super) fn stage(
         let &[staged, row_numbers, pages, counters] = made.as_slice() else { return positions };
         pool.table = PageTable { pages, ..pool.table };
         pool.staged = Some(Staged { row_numbers, counters });
+        b.row_numbers = Some(row_numbers);
         own_positions = staged;
     }
     own_positions

@@ -8,11 +8,11 @@
 static struct {
   int tokens, experts, active, normalized, tile_rows, max_tiles, width;
   float *logits, *shares, *products, *out;
-  int32_t *chosen, *places, *row_tokens, *tiles;
+  int32_t *row_numbers, *chosen, *places, *row_tokens, *tiles;
 } call;
 
 static void choose(void) {
-  cuda_choose_experts(call.logits, call.chosen, call.shares, call.tokens, call.experts,
+  cuda_choose_experts(call.logits, call.row_numbers, call.chosen, call.shares, call.tokens, call.experts,
                       call.active, call.normalized);
 }
 
@@ -34,10 +34,18 @@ static int is_chosen(const int32_t *chosen, int expert, int slots) {
   return 0;
 }
 
+static int has_no_expert(int token) { return call.row_numbers[call.tokens + token] == 0; }
+
 static void check_choice(int token) {
   const float *logits = call.logits + token * call.experts;
   const int32_t *chosen = call.chosen + token * call.active;
   double total = 0;
+  for (int slot = 0; has_no_expert(token) && slot < call.active; ++slot) {
+    check_equal("no expert", token, (uint32_t)chosen[slot], 0xffffffffu);
+    check_equal("no share", token, call.shares[token * call.active + slot] == 0.0f, 1);
+  }
+  if (has_no_expert(token))
+    return;
   for (int slot = 0; slot < call.active; ++slot) {
     int best = -1;
     for (int e = 0; e < call.experts; ++e)
@@ -83,6 +91,8 @@ static void check_sum(int token) {
     double sum = 0, size = 0;
     for (int slot = 0; slot < call.active; ++slot) {
       const int row = token * call.active + slot;
+      if (has_no_expert(token))
+        continue;
       const double x = call.shares[row] *
                        (double)call.products[call.places[row] * call.width + i];
       sum += x;
@@ -110,6 +120,9 @@ static void test(int tokens, int experts, int active, int tile_rows) {
           experts, tile_rows, call.normalized);
   call.logits = random_floats((index)tokens * experts, (exponents){-2, 2});
   call.products = random_floats((index)rows * call.width, ORDINARY);
+  call.row_numbers = allocate_numbers(3 * tokens);
+  for (int token = 0; token < tokens; ++token)
+    call.row_numbers[tokens + token] = (int32_t)random_index(0, 3);
   call.chosen = allocate_numbers(rows);
   call.shares = allocate_results(rows);
   call.places = allocate_numbers(rows);

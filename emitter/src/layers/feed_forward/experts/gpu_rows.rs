@@ -91,8 +91,11 @@ impl Routes {
         let [tile_rows, ..] = tiles.shape(weights);
         let max_tiles = rows / tile_rows + experts.min(rows);
         let numbers = |count: usize| TensorType::new(Dtype::I32, [count]);
+        // Without numbers, all rows are real.
+        let row_numbers = b.row_numbers.unwrap_or_else(|| b.graph.full(1.0, Dtype::I32, &[3, tokens]));
         let choose = CudaChooseExperts {
             logits: b.graph.reshape(logits, &[tokens, experts]),
+            row_numbers,
             token_experts: numbers(rows),
             token_shares: TensorType::new(Dtype::F32, [rows]),
             tokens,
