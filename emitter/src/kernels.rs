@@ -59,8 +59,8 @@ pub(crate) use chain::{Chain, LINK_WORDS, Link, Place};
 pub(crate) use compensate::{CompensateHalves, CompensateSuperblocks, FactorMoments, FactoredWeights};
 pub use constant::KernelConstant;
 pub(crate) use cuda_attention::{
-    CudaAppend, CudaDecodeAttention, CudaHeadNorm, CudaPrefillAttention, CudaRope, OverwrittenWithCounters,
-    has_gpu_attention,
+    CudaAppend, CudaDecodeAttention, CudaHeadNorm, CudaNormHeads, CudaPrefillAttention, CudaRope,
+    OverwrittenWithCounters, has_gpu_attention,
 };
 pub(crate) use cuda_expert_rows::{
     CudaChooseExperts, CudaCombineExperts, CudaMatmulExperts, CudaSortRows, GatedExperts,

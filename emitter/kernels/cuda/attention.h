@@ -21,14 +21,16 @@
 //   sinks        [heads], read only if has_sinks: one more score for each head,
 //                without a value
 // Results
-//   out          [sequences][heads][head_dim]
+//   out          [sequences][heads][head_dim], in out_type: 0 f32, 1 bf16, 2 f16. That of
+//                padding is not written if there are no more than WARP sequences
 //   partial      [sequences][chunks][heads][head_dim]: sums of values times weights,
 //                then [sequences][chunks][heads][2]: the largest score and the sum of
 //                weights, between blocks
 // Numbers
-//   chunks       parts into which the positions of a sequence are divided at most
+//   chunks       parts into which the positions of a sequence are divided at most, if
+//                none is padding: others divide those of padding among them
 //   busy         parts that give every multiprocessor a block: with few positions,
-//                lanes have fewer rows at once to make so many
+//                lanes have fewer rows at once to make so many. Likewise
 //   window       if not 0, a query sees the last `window` positions
 //   soft_cap     bits of the float c. If not 0, scores s become c * tanh(s / c)
 //   pairs        of dimensions that are rotated: i and i + pairs, or 2 * i and
@@ -62,7 +64,8 @@ typedef struct {
   int32_t *counters;
   const int32_t *positions, *pages, *first_pages, *slots;
   const float *sinks;
-  float *out, *partial, *max_sum;
+  void *out;
+  float *partial, *max_sum;
 } decode_buffers;
 
 typedef struct {
@@ -72,11 +75,18 @@ typedef struct {
   int has_first_pages, has_sinks, pairs, interleaved;
   int norm, norm_type, norm_by_head;
   uint32_t epsilon, offset, clip, scale;
+  int out_type;
 } decode_numbers;
+
+enum { MAX_CHUNKS = 128 }; // merging more costs more than they gain
+
+STATED(max_chunks, MAX_CHUNKS);
 
 // What a block computes.
 typedef struct {
   int sequence, chunk, kv_head, tile, tiles;
+  int chunks, busy; // of the sequence
+  int first_state;  // of its chunks, among those of all
   int count;      // heads
   int first_head; // of the sequence
 } block_place;
@@ -88,8 +98,33 @@ INLINE int quotient(int a, int b) {
   return (int)((y & (y - 1)) == 0 ? x >> __builtin_popcount(y - 1) : x / y);
 }
 
+// Returns a bit for each sequence that is not padding, of up to WARP.
+INLINE uint32_t live_sequences(const int32_t *slots, int sequences) {
+  const int lane = (int)thread_idx() % WARP;
+  const uint32_t slot = load_4_if(slots + lane, lane < sequences);
+  uint32_t live = slot != 0 ? 1u << lane : 0;
+  for (int mask = 1; mask < WARP; mask *= 2)
+    live |= shuffle_xor_u32(live, mask);
+  return live;
+}
+
+// Divides the blocks among sequences that are not padding. Blocks that are left have a
+// chunk past all.
+INLINE void divide_chunks(block_place *at, const decode_numbers *n, uint32_t live,
+                          int part) {
+  const int count = max_int(__builtin_popcount(live), 1);
+  at->chunks = min_int(quotient(n->chunks * n->sequences, count), MAX_CHUNKS);
+  at->busy = quotient(n->busy * n->sequences, count);
+  const int place = quotient(part, at->chunks);
+  at->first_state = place * at->chunks;
+  at->chunk = place < count ? part - at->first_state : MAX_CHUNKS;
+  for (int before = 0; before < place && live != 0; ++before)
+    live &= live - 1;
+  at->sequence = live != 0 ? __builtin_ctz(live) : 0;
+}
+
 // Blocks are [sequences][chunks][tiles][kv_heads].
-INLINE block_place place_block(const decode_numbers *n) {
+INLINE block_place place_block(const decode_numbers *n, const int32_t *slots) {
   const int block = (int)block_idx();
   const int group = quotient(n->heads, n->kv_heads);
   const int tiles = (group + ROWS - 1) / ROWS;
@@ -97,15 +132,21 @@ INLINE block_place place_block(const decode_numbers *n) {
   const int part = quotient(above, tiles);
   const int sequence = n->sequences == 1 ? 0 : quotient(part, n->chunks);
   const int kv_head = block - above * n->kv_heads, tile = above - part * tiles;
-  return (block_place){
+  block_place at = {
       .sequence = sequence,
       .chunk = part - sequence * n->chunks,
       .kv_head = kv_head,
       .tile = tile,
       .tiles = tiles,
+      .chunks = n->chunks,
+      .busy = n->busy,
+      .first_state = sequence * n->chunks,
       .count = min_int(ROWS, group - tile * ROWS),
       .first_head = kv_head * group + tile * ROWS,
   };
+  if (n->sequences > 1 && n->sequences <= WARP)
+    divide_chunks(&at, n, live_sequences(slots, n->sequences), part);
+  return at;
 }
 
 // Heads that this warp prepares, in rounds, and what rotates them.
@@ -261,7 +302,7 @@ INLINE void attend_block(kv_slice cache, const decode_buffers *b,
                          const decode_numbers *n, SHARED_SPACE float *memory,
                          const int width, const int ahead) {
   const block_memory m = divide_memory(memory, width);
-  const block_place at = place_block(n);
+  const block_place at = place_block(n, b->slots);
   const int lane = (int)thread_idx() % WARP;
   const index s = at.sequence;
   const int32_t *pages = b->pages + s * n->table;
@@ -283,7 +324,7 @@ INLINE void attend_block(kv_slice cache, const decode_buffers *b,
       .cache = kv_slice_at(cache, first_key),
       .page_size = n->parts * half_size,
       .half_size = half_size,
-      .seen = divide_positions(position, n->window, n->chunks, n->busy,
+      .seen = divide_positions(position, n->window, at.chunks, at.busy,
                                THREADS / (width / VECTOR), ahead),
       .before = before,
       .head_dim = n->head_dim,
@@ -310,9 +351,10 @@ INLINE void attend_block(kv_slice cache, const decode_buffers *b,
                                     has_last, width, ahead);
 
   const index head = s * n->heads + at.first_head;
-  const index state_at = s * n->chunks * n->heads + at.first_head;
+  const index state_at = (index)at.first_state * n->heads + at.first_head;
   const destination results = {
-      .out = b->out + head * n->head_dim,
+      .out = (char *)b->out + head * n->head_dim * (n->out_type == ELEMENT_F32 ? 4 : 2),
+      .out_type = (element_type)n->out_type,
       .partial = b->partial + state_at * n->head_dim,
       .max_sum = b->max_sum + state_at * 2,
       .sinks = n->has_sinks ? b->sinks + at.first_head : NULL,
@@ -331,12 +373,12 @@ INLINE void attend_block(kv_slice cache, const decode_buffers *b,
       const float *q, const float *k, const float *v, const float *cos,        \
       const float *sin, const void *q_norm, const void *k_norm, __VA_ARGS__,   \
       int32_t *counters, const int32_t *row_numbers, const int32_t *pages,     \
-      const float *sinks, float *out, float *partial, int layer, int sequences, \
+      const float *sinks, void *out, float *partial, int layer, int sequences,  \
       int heads, int kv_heads, int head_dim, int parts, int table, int chunks, \
       int busy, int window, uint32_t soft_cap, int has_first_pages,            \
       int has_sinks, int pairs, int interleaved, int norm, int norm_type,      \
       int norm_by_head, uint32_t epsilon, uint32_t offset, uint32_t clip,      \
-      uint32_t scale) {                                                        \
+      uint32_t scale, int out_type) {                                          \
     _Alignas(16) SHARED_MEMORY float memory[MEMORY_WORDS(width)];              \
     const decode_buffers buffers = {                                           \
         q,                                                                     \
@@ -359,7 +401,7 @@ INLINE void attend_block(kv_slice cache, const decode_buffers *b,
         layer,  sequences, heads,           kv_heads,  head_dim, parts,        \
         table,  chunks,    busy,            window,    soft_cap, has_first_pages, \
         has_sinks, pairs,  interleaved,     norm,      norm_type, norm_by_head, \
-        epsilon, offset,   clip,            scale};                            \
+        epsilon, offset,   clip,            scale,     out_type};              \
     attend_block((kv_slice){type, cache, scales}, &buffers, &numbers, memory,  \
                  width, ahead);                                                \
   }

@@ -7,6 +7,7 @@
 #define KERNELS_CUDA_ATTENTION_MERGE_H
 
 #include "attention_rows.h"
+#include "round.h"
 
 #ifndef ATTENTION_THREADS
 #define ATTENTION_THREADS 128
@@ -26,7 +27,8 @@ STATED(rows, ROWS);
 
 // Where the results of a block's heads go, from its first one on.
 typedef struct {
-  float *out;               // [heads][head_dim]
+  void *out;                // [heads][head_dim], of out_type
+  element_type out_type;
   float *partial, *max_sum; // of the sequence's first chunk
   const float *sinks;       // or NULL
   int heads, head_dim;      // of a sequence and chunk
@@ -95,8 +97,13 @@ INLINE void write_out(const destination *to, int r, int d, column from) {
   const float most = max_float(from.most, sink);
   const float factor = exp2_approx(from.most - most);
   const float total = from.total * factor + exp2_approx(sink - most);
-  UNROLL for (int e = 0; e < 2; ++e)
-    to->out[r * to->head_dim + d + e] = from.x[e] * (factor / total);
+  const float first = from.x[0] * (factor / total);
+  const float second = from.x[1] * (factor / total);
+  const int at = r * to->head_dim + d;
+  if (to->out_type == ELEMENT_F32)
+    *(float2_t *)((float *)to->out + at) = (float2_t){first, second};
+  else
+    *(uint32_t *)((uint16_t *)to->out + at) = pack_halves(to->out_type, first, second);
 }
 
 INLINE column merge_warps(const warp_states *from, int r, int d, const int width) {

@@ -4,7 +4,7 @@
 use mlxcel_models::Attention;
 
 use super::{
-    arguments::{Argument, Arguments, F32Bits, Kernel, KernelFunction, arguments},
+    arguments::{Argument, Arguments, F32Bits, Kernel, KernelFunction, arguments, kernels},
     attention::{CachedKeyValues, Overwritten},
 };
 use crate::{
@@ -16,6 +16,8 @@ use crate::{
 /// `cuda/attention_rows.h`.
 const MAX_HEAD_DIM: usize = 256;
 const VECTOR: usize = 8;
+
+kernels! { CudaNormHeads => "norm_heads", "cuda_norm_heads"; }
 
 /// Returns whether the kernels are for a layer's attention.
 pub(crate) fn has_gpu_attention(layer: &Attention) -> bool {
@@ -36,6 +38,21 @@ arguments! {
         norm_by_head: bool,
         epsilon: F32Bits,
         offset: F32Bits,
+    }
+
+    /// Normalizes the heads of queries and keys of several rows.
+    struct CudaNormHeads {
+        q: Tensor,
+        k: Tensor,
+        q_norm: Tensor,
+        k_norm: Tensor,
+        q_out: TensorType,
+        k_out: TensorType,
+        rows: usize,
+        heads: usize,
+        kv_heads: usize,
+        head_dim: usize,
+        head_norm: CudaHeadNorm,
     }
 
     /// Normalizes, rotates and appends the heads of one row of each sequence, and attends with it.
@@ -77,6 +94,8 @@ arguments! {
         /// Zero means no clipping.
         clip: F32Bits,
         scale: F32Bits,
+        /// 0 is `f32`, 1 bf16, 2 f16.
+        out_type: usize,
     }
 
     /// Rotates keys and appends keys and values of all rows to the cache.

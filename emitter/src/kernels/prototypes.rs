@@ -331,9 +331,11 @@ fn executables_of_expert_rows(
 /// Returns the executables of attention on GPUs: of every type of the cache, and heads of every width.
 fn executables_of_gpu_attention() -> Vec<Executable> {
     let mut found = Vec::new();
-    for width in [64, 128, 256] {
-        let config = Preset::find("llama-3.2-1b").unwrap().config;
-        let config = config.replace("\"head_dim\": 64", &format!("\"head_dim\": {width}"));
+    let llama = Preset::find("llama-3.2-1b").unwrap().config;
+    let of_width = |width| llama.replace("\"head_dim\": 64", &format!("\"head_dim\": {width}"));
+    // The heads of the last one have norms.
+    let normed = Preset::find("qwen3-0.6b").unwrap().config.to_owned();
+    for config in [64, 128, 256].map(of_width).into_iter().chain([normed]) {
         let mut model = ModelConfig::from_json(&config).unwrap();
         model.blocks.truncate(1);
         let floats = [Float::F32, Float::Bf16, Float::F16].map(CacheType::Float);

@@ -99,7 +99,11 @@ fn entry_results(
     let made = match &model.head {
         Head::Logits(_) => {
             select(b, &arguments, sizes, &mut stream)?;
-            let x = normed(b, model, &mut stream);
+            let x = match &model.final_norm {
+                // The product of a single row normalizes it, or reads floats.
+                Some(layer) if sizes.selected > 1 => b.scope("final_norm", |b| stream.input(b, layer)),
+                _ => normed(b, model, &mut stream),
+            };
             head(b, model, sizes.selected, x)
         }
         Head::Pooling(layer) => {

@@ -10,8 +10,8 @@ use super::kernel::key_values;
 use crate::{
     graph::{HostIndex, Tensor},
     kernels::{
-        CudaAppend, CudaDecodeAttention, CudaHeadNorm, CudaPrefillAttention, CudaRope, F32Bits, Grid, Isa,
-        Overwritten, OverwrittenWithCounters, element_number, norm_number,
+        CudaAppend, CudaDecodeAttention, CudaHeadNorm, CudaNormHeads, CudaPrefillAttention, CudaRope,
+        F32Bits, Grid, Isa, Overwritten, OverwrittenWithCounters, element_number, norm_number,
     },
     layers::{
         builder::Builder,
@@ -30,8 +30,12 @@ const ROWS: usize = 4;
 const MULTIPROCESSORS: usize = 132;
 const RESIDENT: usize = 3;
 
-/// The most chunks, because merging more costs more than they gain.
+/// The most chunks: `MAX_CHUNKS` of `cuda/attention.h`.
 const MAX_CHUNKS: usize = 128;
+
+/// Threads of a workgroup that normalizes heads of several rows, and those heads: as in `cuda/norm_heads.c`.
+const NORM_THREADS: usize = 256;
+const NORM_HEADS: usize = 8;
 
 /// Threads of a workgroup that appends, and the dimensions of each: as in `cuda/append.h`.
 const APPEND_THREADS: usize = 256;
@@ -81,6 +85,7 @@ pub(super) fn append_and_attend(
     rotation: Option<Rotation>,
     cache: &mut LayerCache<'_>,
 ) -> Tensor {
+    let projected = normed_heads(b, layer, projected);
     let query = projected[0];
     let table = cache.table();
     let (&[sequences, tokens, _], &[_, pages]) = (b.graph.shape(query), b.graph.shape(table.pages)) else {
@@ -134,6 +139,8 @@ impl Call<'_> {
         let busy = (MULTIPROCESSORS / workgroups).max(1);
         let chunks = (RESIDENT * MULTIPROCESSORS / workgroups).clamp(1, MAX_CHUNKS);
         let (head_norm, [q_norm, k_norm]) = head_norms(b, layer, q);
+        // The product after several rows multiplies halves.
+        let ty = if sequences == 1 { Dtype::F32 } else { b.operand_dtype() };
         let attention = CudaDecodeAttention {
             q,
             k,
@@ -146,7 +153,7 @@ impl Call<'_> {
             row_numbers: self.staged.row_numbers,
             pages: self.pages,
             sinks: self.sinks,
-            out: self.out(Dtype::F32),
+            out: self.out(ty),
             // Sums, then the largest score and the sum of weights.
             partial: TensorType::new(Dtype::F32, [sequences * chunks * heads * (head_dim + 2)]),
             layer: self.number,
@@ -166,6 +173,7 @@ impl Call<'_> {
             head_norm,
             clip: F32Bits(layer.clip.unwrap_or(0.0)),
             scale: F32Bits(layer.scale),
+            out_type: element_number(ty),
         };
         let grid = Grid { items: workgroups * chunks, grain: THREADS };
         let made = b.module.call(&mut b.graph, self.isa, attention, grid);
@@ -173,7 +181,8 @@ impl Call<'_> {
         let &[out, _, ref cache_parts @ .., counters] = made.as_slice() else { return q };
         cache.replace(cache_parts);
         cache.replace_counters(counters);
-        out
+        let flat = b.graph.reshape(out, &[sequences, heads * head_dim]);
+        b.widened(flat, &[sequences, 1, heads * head_dim])
     }
 
     /// Attends with several rows of each sequence.
@@ -239,8 +248,37 @@ impl Call<'_> {
     }
 }
 
-/// Returns whether decode steps normalize heads in their kernel.
-pub(super) fn takes_head_norms(b: &Builder<'_>, layer: &Attention, tokens: usize) -> bool {
+/// Normalizes the heads of queries and keys of several rows of a sequence. Decode steps do so with their attention.
+fn normed_heads(b: &mut Builder<'_>, layer: &Attention, [q, k, v]: [Tensor; 3]) -> [Tensor; 3] {
+    let (&[sequences, tokens, width], &[_, _, kv_width]) = (b.graph.shape(q), b.graph.shape(k)) else {
+        return [q, k, v];
+    };
+    let (Some(isa), true) = (b.numerics.gpu, tokens > 1 && norms_heads(b, layer, tokens)) else {
+        return [q, k, v];
+    };
+    let (head_norm, [q_norm, k_norm]) = head_norms(b, layer, q);
+    let rows = sequences * tokens;
+    let &Attention { heads, kv_heads, head_dim, .. } = layer;
+    let [q_out, k_out] = [width, kv_width].map(|width| TensorType::new(Dtype::F32, [rows, width]));
+    let call =
+        CudaNormHeads { q, k, q_norm, k_norm, q_out, k_out, rows, heads, kv_heads, head_dim, head_norm };
+    let grid = Grid { items: (rows * (heads + kv_heads)).div_ceil(NORM_HEADS), grain: NORM_THREADS };
+    let made = b.module.call(&mut b.graph, isa, call, grid);
+    let &[q_out, k_out] = made.as_slice() else { return [q, k, v] };
+    [
+        b.graph.reshape(q_out, &[sequences, tokens, width]),
+        b.graph.reshape(k_out, &[sequences, tokens, kv_width]),
+        v,
+    ]
+}
+
+/// Returns whether kernels normalize the heads of queries and keys of so many rows of a sequence. Those for several do not clip.
+pub(super) fn norms_heads(b: &Builder<'_>, layer: &Attention, tokens: usize) -> bool {
+    takes_head_norms(b, layer) && (tokens == 1 || layer.clip.is_none())
+}
+
+/// Returns whether kernels know the norms of heads.
+fn takes_head_norms(b: &Builder<'_>, layer: &Attention) -> bool {
     let (Some(query), Some(key)) = (&layer.query_norm, &layer.key_norm) else { return false };
     let fits = |norm: &Norm, heads: usize| {
         let shape = norm.shape();
@@ -252,7 +290,7 @@ pub(super) fn takes_head_norms(b: &Builder<'_>, layer: &Attention, tokens: usize
         && query.offset == key.offset
         && query.shape().len() == key.shape().len()
         && b.dtype(&query.weights[0]) == b.dtype(&key.weights[0]);
-    tokens == 1 && fits(query, layer.heads) && fits(key, layer.kv_heads) && alike
+    fits(query, layer.heads) && fits(key, layer.kv_heads) && alike
 }
 
 /// Returns the norm of heads that the kernel computes, and its weights; without one, `none` in their place.
@@ -260,7 +298,7 @@ fn head_norms(b: &mut Builder<'_>, layer: &Attention, none: Tensor) -> (CudaHead
     let (Some(query), Some(key)) = (&layer.query_norm, &layer.key_norm) else {
         return (no_head_norm(), [none; 2]);
     };
-    if !takes_head_norms(b, layer, 1) {
+    if !takes_head_norms(b, layer) {
         return (no_head_norm(), [none; 2]);
     }
     let [(query_weight, norm_type), (key_weight, _)] = [query, key].map(|norm| vector(b, &norm.weights[0]));
@@ -289,11 +327,13 @@ mod tests {
             names.iter().map(|name| stated_constant(&function, name)).collect()
         };
         for ty in ["f32", "bf16", "f16", "q8"] {
-            let found = stated(format!("cuda_decode_attention_{ty}_64"), &["threads", "rows"]);
-            assert_eq!(found, [THREADS, ROWS].map(Some), "{ty}");
+            let found = stated(format!("cuda_decode_attention_{ty}_64"), &["threads", "rows", "max_chunks"]);
+            assert_eq!(found, [THREADS, ROWS, MAX_CHUNKS].map(Some), "{ty}");
             let found = stated(format!("cuda_append_{ty}"), &["append_threads", "append_dims"]);
             assert_eq!(found, [APPEND_THREADS, APPEND_DIMS].map(Some), "{ty}");
         }
+        let found = stated("cuda_norm_heads".into(), &["threads", "heads"]);
+        assert_eq!(found, [NORM_THREADS, NORM_HEADS].map(Some));
         let found = stated("cuda_prefill_attention_q8_64".into(), &["prefill_threads", "queries"]);
         assert_eq!(found, PREFILL.map(Some));
         let float = "cuda_prefill_attention_f32_64";

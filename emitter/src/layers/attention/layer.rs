@@ -1,6 +1,7 @@
 //! The attention layer of a block.
 
 use mlxcel_models::{Attention, Norm};
+use safetensors::Dtype;
 
 use super::{
     gpu, kernel, online,
@@ -12,7 +13,7 @@ use crate::{
         builder::Builder,
         cache::{KeyOrValue, LayerCache},
         linear::{linear, linears},
-        norm::{norm, norm_heads},
+        norm::{norm, norm_heads, norm_rows},
         rope::{self, Rotation},
     },
 };
@@ -32,14 +33,15 @@ pub(crate) fn attention(
     let kv_heads = layer.kv_heads;
     let projections = [("q_proj", &layer.query), ("k_proj", &layer.key), ("v_proj", &layer.value)];
     let [query, key, value] = linears(b, projections, x);
-    // Kernels for one row of a sequence normalize and clip heads themselves.
-    let in_place = matches!(rows.division, Division::InPlace) && tokens == 1;
-    let norms_heads = in_place && gpu::takes_head_norms(b, layer, tokens);
+    // Kernels for one row of a sequence normalize and clip heads themselves, and those for several normalize them.
+    let in_place = matches!(rows.division, Division::InPlace);
+    let clips = in_place && tokens == 1;
+    let norms_heads = in_place && gpu::norms_heads(b, layer, tokens);
     let query_norm = layer.query_norm.as_ref().filter(|_| !norms_heads);
     let key_norm = layer.key_norm.as_ref().filter(|_| !norms_heads);
     let query = b.scope("q_norm", |b| normed_heads(b, query_norm, layer.heads, query));
     let key = b.scope("k_norm", |b| normed_heads(b, key_norm, kv_heads, key));
-    let clip = layer.clip.filter(|_| !in_place);
+    let clip = layer.clip.filter(|_| !clips);
     let g = &mut b.graph;
     let projected = [query, key, value].map(|x| clip.map_or(x, |limit| g.clip(x, limit)));
     let attended = match (kernel::isa(b, layer, rows), rows.division) {
@@ -99,7 +101,9 @@ fn generated(
 fn normed_heads(b: &mut Builder<'_>, layer: Option<&Norm>, heads: usize, x: Tensor) -> Tensor {
     let (shape, Some(layer)) = (b.graph.shape(x).to_vec(), layer) else { return x };
     if shape.last().is_some_and(|&width| layer.shape() == [width]) {
-        return norm(b, layer, x);
+        // No product follows that would compute the norm.
+        let by_kernel = norm_rows(b, x, None, Some((layer, Dtype::F32)));
+        return by_kernel.map_or_else(|| norm(b, layer, x), |[_, normed]| normed);
     }
     let normed = norm_heads(b, layer, x, heads);
     b.graph.reshape(normed, &shape)

@@ -57,7 +57,9 @@ typedef struct {
   int32_t *row_numbers, *pages, *counters;
   // Parts of row_numbers; the last may be NULL.
   int32_t *positions, *slots, *first_pages;
-  float *out, *partial;
+  void *out;
+  float *partial;
+  element_type out_type;
   index busy, pairs, interleaved, norm, norm_by_head;
   element_type norm_type;
   float epsilon, offset, clip, scale;
@@ -136,6 +138,7 @@ static step random_step(problem *p, int sharp) {
   c.counters = allocate(p->rows * p->kv_heads * tiles * 4);
   memset(c.counters, 0, (size_t)(p->rows * p->kv_heads * tiles * 4));
   c.partial = allocate_results(states * (dim + 2));
+  c.out_type = (element_type)random_index(0, 2);
   c.out = allocate_results(p->rows * p->heads * dim);
   return c;
 }
@@ -240,7 +243,7 @@ static void attend_body(void) {
    c->first_pages != NULL, (int)p->has_sinks, (int)c->pairs,                   \
    (int)c->interleaved, (int)c->norm, (int)c->norm_type,                       \
    (int)c->norm_by_head, bits_of(c->epsilon), bits_of(c->offset),              \
-   bits_of(c->clip), bits_of(c->scale))
+   bits_of(c->clip), bits_of(c->scale), (int)c->out_type)
 #define BY_WIDTH(name, ...)                                                    \
   if (p->head_dim <= 64)                                                       \
     cuda_decode_attention_##name##_64 ARGUMENTS(__VA_ARGS__);                  \
@@ -271,6 +274,13 @@ static void check_kept(const problem *p, const void *before) {
              1, 0);
 }
 
+// Returns by how much a result is rounded.
+static double rounding(element_type type, double x) {
+  return type == ELEMENT_BF16  ? fabs(x) * 0x1p-8
+         : type == ELEMENT_F16 ? fabs(x) * 0x1p-11 + 0x1p-25
+                               : 0;
+}
+
 static void test_problem(problem p, int sharp) {
   for (index s = 0; s < p.sequences; ++s)
     fill_position(&p, s, p.starts[s], 1);
@@ -294,8 +304,8 @@ static void test_problem(problem p, int sharp) {
   compute_expected(&p);
   // What padding gives does not matter. Queries have errors of their own.
   for (index i = 0; i < p.sequences * p.heads * p.head_dim; ++i)
-    check_near("out", i, call.out[i], p.expected[i],
-               4 * p.tolerance[i / p.head_dim]);
+    check_near("out", i, load_element(call.out, call.out_type, i), p.expected[i],
+               4 * p.tolerance[i / p.head_dim] + rounding(call.out_type, p.expected[i]));
   release_all();
 }
 
