@@ -26,8 +26,10 @@ const FIXTURE: &str = "MLXCEL_FIXTURE_ON_EMULATOR";
 const TARGET: &str = "MLXCEL_TARGET_ON_EMULATOR";
 /// Targets whose kernels differ.
 const TARGETS: [&str; 2] = ["cuda", "cuda-sm_90"];
-/// The fixtures that run by default, each for a target: a dense model, and a mixture in 4 bits with biases.
-const BY_DEFAULT: [(&str, &str); 3] = [("gqa", TARGETS[0]), ("gqa", TARGETS[1]), ("gpt-oss-q4", TARGETS[1])];
+/// The fixtures that run by default, each for a target: a dense model, a mixture in 4 bits with biases, and one with norms after
+/// its layers.
+const BY_DEFAULT: [(&str, &str); 4] =
+    [("gqa", TARGETS[0]), ("gqa", TARGETS[1]), ("gpt-oss-q4", TARGETS[1]), ("olmo2-hub", TARGETS[1])];
 /// What a child process says whose answers are exact, so that one which ran no test does not pass.
 const EXACT: &str = "exact on the emulator";
 

@@ -1,9 +1,9 @@
 //! What a step on a GPU asks of the driver, which the emulated one writes down.
 
-use std::{fs, process::Output};
+use std::{fs, path::Path, process::Output};
 
-use mlxcel_compiler_driver::{Float, Precision, Request};
-use serde_json::Value;
+use mlxcel_compiler_driver::{Float, ModelSource, Precision, Request, WeightSource};
+use serde_json::{Value, json};
 
 use crate::{
     emulated::{for_gpu, on_emulator},
@@ -25,9 +25,14 @@ const PROMPT_LAUNCHES: usize = 8 * LAYERS + 8;
 
 /// Returns the calls of the driver after the weights are there, from the first kernel on, for a prompt and `count` tokens.
 fn calls(fixture: &str, target: &str, prompt: &str, count: &str) -> Vec<String> {
+    calls_of(&for_gpu(&Fixture::find(fixture), target), prompt, count)
+}
+
+/// Returns the same of a request.
+fn calls_of(request: &Request, prompt: &str, count: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("calls.txt");
-    let built = real::built(&for_gpu(&Fixture::find(fixture), target));
+    let built = real::built(request);
     let mut command = on_emulator(program("mlxcel-run"));
     command.arg(built.bundle.path()).args(["--device", "cuda", "--ignore-eos"]);
     command.args(["--tokens", prompt, "-n", count]).env("MLXCEL_EMULATOR_COUNTS", &file);
@@ -83,19 +88,82 @@ fn a_prompt_has_no_wait_but_the_last() {
     assert_eq!((waits, kernels > LAUNCHES), (1, true), "{:?}", steps[0]);
 }
 
-/// Its sizes are those that all kernels are for, in the type that products multiply.
+/// Returns a request in bf16 for a fixture of two layers with sizes that all kernels are for, and random weights.
+fn with_whole_sizes(fixture: &str, target: &str, folder: &Path) -> Request {
+    const SIZES: [(&str, usize); 6] = [
+        ("hidden_size", 64),
+        ("intermediate_size", 96),
+        ("moe_intermediate_size", 32),
+        ("shared_expert_intermediate_size", 32),
+        ("num_hidden_layers", 2),
+        ("head_dim", 16),
+    ];
+    let fixture = Fixture::find(fixture);
+    let text = fs::read_to_string(fixture.folder.join("config.json")).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    for (key, size) in SIZES {
+        if let Some(found) = config.get_mut(key) {
+            *found = json!(size);
+        }
+    }
+    if let Some(Value::Array(types)) = config.get_mut("layer_types") {
+        types.truncate(2);
+    }
+    fs::write(folder.join("config.json"), config.to_string()).unwrap();
+    Request {
+        model: ModelSource::Folder(folder.into()),
+        weights: WeightSource::Random(1),
+        precision: Precision::Float(Float::Bf16),
+        ..for_gpu(&fixture, target)
+    }
+}
+
+/// Those of other families have norms after layers, scaled and capped logits, and gates of shared experts.
 #[test]
-fn prompts_of_a_size_are_one_launch_from_the_third_on() {
+fn decode_steps_of_other_families_are_one_launch_too() {
+    for fixture in ["gemma3-hub", "gemma2-hub", "qwen2-moe-hub"] {
+        let folder = tempfile::tempdir().unwrap();
+        let calls = calls_of(&with_whole_sizes(fixture, "cuda-sm_90", folder.path()), "63", "4");
+        let steps = steps(&calls);
+        assert_eq!(steps.len(), 4, "{fixture}: {calls:?}");
+        for step in &steps[2..] {
+            let others: Vec<_> = step.iter().filter(|line| !line.contains("kernel cuda_")).collect();
+            assert_eq!(others, ["cuGraphLaunch", "cuStreamSynchronize"], "{fixture}: {step:?}");
+        }
+    }
+}
+
+/// Returns the calls of three prompts of 20 tokens.
+fn calls_of_prompts(request: &Request) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("calls.txt");
-    let request = for_gpu(&Fixture::find("narrow-heads"), "cuda");
-    let built = real::built(&Request { precision: Precision::Float(Float::Bf16), ..request });
+    let built = real::built(request);
     let mut command = on_emulator(program("mlxcel-bench"));
     command.arg(built.bundle.path()).args(["--device", "cuda", "-p", "20", "-n", "0", "-r", "3"]);
     let Output { status, stderr, .. } = command.env("MLXCEL_EMULATOR_COUNTS", &file).output().unwrap();
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
     let text = fs::read_to_string(file).unwrap();
-    let calls: Vec<_> = text.lines().map(ToOwned::to_owned).skip_while(|line| !is_start(line)).collect();
+    text.lines().map(ToOwned::to_owned).skip_while(|line| !is_start(line)).collect()
+}
+
+/// The last block adds its attention last, so that the rows for the head are gathered from what the kernel right before
+/// writes. The emulator fails if they are read too early.
+#[test]
+fn rows_for_the_head_wait_for_the_kernel_that_makes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let calls = calls_of_prompts(&with_whole_sizes("cohere-bare", "cuda-sm_90", folder.path()));
+    let steps = steps(&calls);
+    assert_eq!(count(steps[3], "cuGraphLaunch"), 1, "{:?}", steps[3]);
+    let kernels: Vec<_> = steps[3].iter().filter(|line| line.contains("kernel cuda_")).collect();
+    let gather = kernels.iter().position(|line| *line == "kernel cuda_gather").unwrap();
+    assert_eq!(kernels[gather - 1], "kernel cuda_norm_rows", "{kernels:?}");
+}
+
+/// Its sizes are those that all kernels are for, in the type that products multiply.
+#[test]
+fn prompts_of_a_size_are_one_launch_from_the_third_on() {
+    let request = for_gpu(&Fixture::find("narrow-heads"), "cuda");
+    let calls = calls_of_prompts(&Request { precision: Precision::Float(Float::Bf16), ..request });
     let steps = steps(&calls);
     let launches: Vec<_> = steps.iter().map(|step| count(step, "cuGraphLaunch")).collect();
     assert_eq!(launches, [0, 0, 1, 1], "{calls:?}");

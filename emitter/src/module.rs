@@ -73,6 +73,12 @@ impl Module {
         results
     }
 
+    /// Returns the functions in their order.
+    #[cfg(test)]
+    pub(crate) fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
     /// Adds kernels that functions call.
     pub(crate) fn add_executables(&mut self, executables: Vec<Executable>) {
         for executable in executables {

@@ -33,7 +33,7 @@ pub(crate) fn place(module: &mut Module, graph: &mut Graph, places: &[(Tensor, T
 }
 
 /// Returns whether an op becomes generated code, which has memory of its own.
-fn is_generated(op: &Op) -> bool {
+pub(crate) fn is_generated(op: &Op) -> bool {
     const WITHOUT_CODE: [&str; 6] = [
         "arith.constant",
         "arith.index_cast",

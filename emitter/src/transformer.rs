@@ -4,6 +4,8 @@ mod best;
 mod block;
 mod calibration;
 mod entry;
+#[cfg(test)]
+mod gpu_steps;
 mod head;
 mod stage;
 mod step_bytes;
