@@ -47,9 +47,9 @@ fn is_start(line: &str) -> bool {
     line == "cuLaunchKernel cuda_stage" || line == "cuGraphLaunch"
 }
 
-/// Divides calls into steps.
+/// Divides calls into steps. Those with several pools of pages begin with as many equal lines.
 fn steps(calls: &[String]) -> Vec<&[String]> {
-    calls.chunk_by(|_, next| !is_start(next)).collect()
+    calls.chunk_by(|before, next| !is_start(next) || before == next).collect()
 }
 
 /// Returns how many lines of a step begin so.
@@ -156,7 +156,7 @@ fn rows_for_the_head_wait_for_the_kernel_that_makes_them() {
     assert_eq!(count(steps[3], "cuGraphLaunch"), 1, "{:?}", steps[3]);
     let kernels: Vec<_> = steps[3].iter().filter(|line| line.contains("kernel cuda_")).collect();
     let gather = kernels.iter().position(|line| *line == "kernel cuda_gather").unwrap();
-    assert_eq!(kernels[gather - 1], "kernel cuda_norm_rows", "{kernels:?}");
+    assert!(kernels[gather - 1].ends_with("cuda_norm_rows"), "{kernels:?}");
 }
 
 /// Its sizes are those that all kernels are for, in the type that products multiply.
