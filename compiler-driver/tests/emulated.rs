@@ -168,6 +168,9 @@ fn models_for_gpus_answer_as_hugging_face_does() {
     let on_each = |fixture| TARGETS.map(|target| (fixture, target));
     let chosen = all.iter().flat_map(on_each).filter(|(fixture, target)| is_chosen(fixture, target));
     let chosen: Vec<_> = chosen.collect();
+    // Each of those by default is there, and of all some are.
+    let least = if only.is_empty() { BY_DEFAULT.len() } else { 1 };
+    assert!(chosen.len() >= least, "found {} fixtures of {only:?}, expected {least}", chosen.len());
     let failures = Mutex::new(Vec::new());
     each(&chosen, |(fixture, target)| {
         let start = Instant::now();

@@ -1,5 +1,6 @@
 //! The parts of a transformer as mathematics over [`Graph`](crate::graph::Graph), one of each for every family.
 
+pub(crate) mod addend;
 pub(crate) mod attention;
 pub(crate) mod builder;
 pub(crate) mod cache;

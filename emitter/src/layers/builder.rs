@@ -7,9 +7,9 @@ use mlxcel_models::{Linear, Norm, Storage, Weight};
 use safetensors::Dtype;
 
 use super::{
+    addend::Addend,
     float_bits,
     linear::{RowProduct, RowsProduct},
-    norm::Addend,
     parts::{self, Part, PartSize, split_weight},
     superblocks::Quantizer,
     weights::{Matrix, Weights},

@@ -9,7 +9,7 @@ use mlxcel_models::Norm;
 use safetensors::Dtype;
 
 use self::generated::norm as generated_norm;
-pub(crate) use self::gpu::{Addend, adds_norm, adds_rows, norm_rows};
+pub(crate) use self::gpu::{adds_norm, adds_rows, norm_rows};
 use super::{builder::Builder, linear::takes_norm};
 use crate::{graph::Tensor, plan::Products};
 

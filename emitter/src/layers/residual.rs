@@ -4,9 +4,10 @@ use mlxcel_models::Norm;
 use safetensors::Dtype;
 
 use super::{
+    addend::Addend,
     builder::Builder,
     linear::added,
-    norm::{Addend, add_norm, norm, norm_rows},
+    norm::{add_norm, norm, norm_rows},
 };
 use crate::{graph::Tensor, plan::Products};
 

@@ -5,11 +5,12 @@ use mlxcel_models::{Block, Branch};
 use crate::{
     graph::Tensor,
     layers::{
+        addend::Addend,
         attention::{Rows, attention},
         builder::Builder,
         cache::LayerCache,
         feed_forward::feed_forward,
-        norm::{Addend, adds_norm, norm},
+        norm::{adds_norm, norm},
         residual::Residual,
         rope::Rotation,
     },

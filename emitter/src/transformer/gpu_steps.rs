@@ -63,7 +63,7 @@ fn steps_are_made_of_kernels() {
             found.map_or_else(String::new, counts)
         };
         let [one, eight, prompt] = ["step_1", "step_8", "step_512"].map(of);
-        table += &format!("{name:<22}{one} {eight} {prompt}").trim_end();
+        table += format!("{name:<22}{one} {eight} {prompt}").trim_end();
         table.push('\n');
     }
     insta::assert_snapshot!(table);

@@ -17,9 +17,10 @@ use super::mlp::mlp;
 use crate::{
     graph::{Graph, Tensor},
     layers::{
+        addend::Addend,
         builder::Builder,
         linear::{added, linear},
-        norm::{Addend, adds_rows},
+        norm::adds_rows,
     },
     plan::Products,
 };

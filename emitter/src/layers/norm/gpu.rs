@@ -7,29 +7,12 @@ use crate::{
     graph::Tensor,
     kernels::{AfterNorm, CudaNormRows, F32Bits, ROW_ELEMENTS, element_number, row_norm_number},
     layers::{
+        addend::Addend,
         builder::Builder,
         linear::{takes_norm, vector},
     },
     types::TensorType,
 };
-
-/// A result of a layer that is added to the residual stream, times a factor.
-#[derive(Debug, Clone)]
-pub(crate) struct Addend {
-    pub(crate) result: Tensor,
-    pub(crate) factor: f64,
-    /// The norm of the result, if [`adds_norm`] of it.
-    pub(crate) after: Option<Norm>,
-    /// A number for each row, of which the sigmoid is a factor too. Only kernels of GPUs take it.
-    pub(crate) gate: Option<Tensor>,
-}
-
-impl Addend {
-    /// Adds `result · factor`.
-    pub(crate) fn new(result: Tensor, factor: f64) -> Self {
-        Self { result, factor, after: None, gate: None }
-    }
-}
 
 /// Returns whether the kernel adds to rows as wide as those of `x`.
 pub(crate) fn adds_rows(b: &Builder<'_>, x: Tensor) -> bool {
