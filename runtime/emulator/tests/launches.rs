@@ -90,6 +90,17 @@ fn errors_of_a_gpu_are_told_with_their_place() {
 }
 
 #[test]
+fn lanes_meet_at_a_barrier_before_the_code_of_a_branch() {
+    let body = "setp.lt.u32 %p1, %r1, 4;\nmov.b32 %r2, 1;\n@%p1 bra $LATER;\n$BACK:\nbar.sync 0;\n\
+                st.global.b32 [%rd3], %r2;\nret;\n$LATER:\nmov.b32 %r2, 7;\nbra $BACK;";
+    let found = run(&module(body), 64, &[0; 64]).unwrap();
+    assert!(
+        found.iter().enumerate().all(|(lane, found)| *found == if lane < 4 { 7 } else { 1 }),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn what_is_not_known_is_refused() {
     let error = |body: &str| Module::parse(&text(body)).unwrap_err().to_string();
     assert_eq!(

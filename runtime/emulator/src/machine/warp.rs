@@ -4,6 +4,7 @@ use super::{
     block::Block,
     copies::Copies,
     dimensions::{LANES, Mask},
+    exchange::is_of_all,
     order::Turns,
 };
 use crate::ptx::{Address, Barrier, Error, Guard, Instruction, Operand, Special, Work};
@@ -109,8 +110,7 @@ impl Warp {
         let kernel = block.grid.kernel;
         loop {
             let running = self.lanes_in(State::Running);
-            // Those that are behind go first, so that all meet again after a branch.
-            let Some(at) = lanes(running).map(|lane| self.next[lane]).min() else { break };
+            let Some((at, are_waited_for)) = self.first(&kernel.code, running) else { break };
             if self.left == 0 {
                 self.spent += turn - self.unused;
                 if self.spent >= budget {
@@ -121,9 +121,20 @@ impl Warp {
                 return Ok(());
             }
             let mask = running & mask_of(|lane| self.next[lane] == at);
-            let others = lanes(running & !mask).map(|lane| self.next[lane]).min().unwrap_or(usize::MAX);
-            let at = self.run_together(block, at, mask, others)?;
-            if at >= others || self.left == 0 {
+            let at = if are_waited_for {
+                at
+            } else {
+                let others = lanes(running & !mask).map(|lane| self.next[lane]).min().unwrap_or(usize::MAX);
+                let at = self.run_together(block, at, mask, others)?;
+                if at >= others || self.left == 0 {
+                    lanes(mask).for_each(|lane| self.next[lane] = at);
+                    continue;
+                }
+                at
+            };
+            // Lanes that are at it wait for the others, which may be in a branch whose code comes later.
+            let is_early = mask != running && is_of_all(&kernel.code[at].work);
+            if is_early && lanes(running & !mask).any(|lane| !is_of_all(&kernel.code[self.next[lane]].work)) {
                 lanes(mask).for_each(|lane| self.next[lane] = at);
                 continue;
             }
@@ -141,6 +152,17 @@ impl Warp {
         Err(block.error(format!(
             "{place}: found lanes {waiting:#x} that wait for others, expected all of its mask"
         )))
+    }
+
+    /// Returns where the lanes are that go first: those that are behind, so that all meet again after a branch. Where those have come
+    /// to what all lanes do at once, the first of the others do, and true.
+    fn first(&self, code: &[Instruction], running: Mask) -> Option<(usize, bool)> {
+        let behind = lanes(running).map(|lane| self.next[lane]).min()?;
+        if !is_of_all(&code[behind].work) {
+            return Some((behind, false));
+        }
+        let others = lanes(running).map(|lane| self.next[lane]).filter(|at| !is_of_all(&code[*at].work));
+        Some(others.min().map_or((behind, false), |at| (at, true)))
     }
 
     /// Runs instructions of lanes that are at one place, until one may part them, their turn ends, or they have come to `end`, where
