@@ -6,7 +6,7 @@ use super::{
     matrix,
     warp::{State, Warp, lanes},
 };
-use crate::ptx::{Barrier, Operand, Shuffle, Vote, Work};
+use crate::ptx::{Operand, Shuffle, Vote, Work};
 
 impl Warp {
     /// Runs an instruction at `at` once all lanes of a mask have come to it; those that came before wait. Each lane says who is in
@@ -19,7 +19,7 @@ impl Warp {
         active: Mask,
     ) -> Result<(), String> {
         let alive = self.alive();
-        if is_aligned(work) && active != 0 && active != alive {
+        if work.is_of_all() && active != 0 && active != alive {
             return Err(format!("found lanes {active:#x}, expected all"));
         }
         let waiting = lanes(self.lanes_in(State::ForLanes)).filter(|lane| self.next[*lane] == at);
@@ -127,16 +127,6 @@ fn mask_operand(work: &Work) -> Option<Operand> {
         }
         _ => None,
     }
-}
-
-/// Returns whether all lanes of a warp have to take an instruction at once.
-fn is_aligned(work: &Work) -> bool {
-    matches!(work, Work::Matrix { .. } | Work::LoadMatrix { .. })
-}
-
-/// Returns whether the lanes of a warp that are not done take an instruction at once, or none does.
-pub(super) fn is_of_all(work: &Work) -> bool {
-    matches!(work, Work::Barrier(Barrier { aligned: true, .. })) || is_aligned(work)
 }
 
 /// Returns the lane that a lane's value comes from, and whether it is in the segment: PTX ISA, `shfl.sync`.

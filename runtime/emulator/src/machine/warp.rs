@@ -4,7 +4,6 @@ use super::{
     block::Block,
     copies::Copies,
     dimensions::{LANES, Mask},
-    exchange::is_of_all,
     order::Turns,
 };
 use crate::ptx::{Address, Barrier, Error, Guard, Instruction, Operand, Special, Work};
@@ -133,8 +132,8 @@ impl Warp {
                 at
             };
             // Lanes that are at it wait for the others, which may be in a branch whose code comes later.
-            let is_early = mask != running && is_of_all(&kernel.code[at].work);
-            if is_early && lanes(running & !mask).any(|lane| !is_of_all(&kernel.code[self.next[lane]].work)) {
+            let is_early = mask != running && kernel.code[at].work.is_of_all();
+            if is_early && lanes(running & !mask).any(|lane| !kernel.code[self.next[lane]].work.is_of_all()) {
                 lanes(mask).for_each(|lane| self.next[lane] = at);
                 continue;
             }
@@ -158,10 +157,10 @@ impl Warp {
     /// to what all lanes do at once, the first of the others do, and true.
     fn first(&self, code: &[Instruction], running: Mask) -> Option<(usize, bool)> {
         let behind = lanes(running).map(|lane| self.next[lane]).min()?;
-        if !is_of_all(&code[behind].work) {
+        if !code[behind].work.is_of_all() {
             return Some((behind, false));
         }
-        let others = lanes(running).map(|lane| self.next[lane]).filter(|at| !is_of_all(&code[*at].work));
+        let others = lanes(running).map(|lane| self.next[lane]).filter(|at| !code[*at].work.is_of_all());
         Some(others.min().map_or((behind, false), |at| (at, true)))
     }
 

@@ -230,4 +230,12 @@ impl Work {
                 | Self::LoadMatrix { .. }
         )
     }
+
+    /// Returns whether the lanes of a warp that are not done do it at once, or none does.
+    pub(crate) const fn is_of_all(&self) -> bool {
+        matches!(
+            self,
+            Self::Barrier(Barrier { aligned: true, .. }) | Self::Matrix { .. } | Self::LoadMatrix { .. }
+        )
+    }
 }
