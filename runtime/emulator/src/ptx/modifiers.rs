@@ -91,7 +91,9 @@ pub(super) fn adjusted(words: &Words<'_>, work: Work) -> Result<Work, String> {
     }
     let mut adjust = Adjust::default();
     if words.has("ftz") {
-        if to != Type::F32 && from != Type::F32 {
+        // Those of f64 are approximations of a few bits, which Newton's method refines: their subnormal numbers stay.
+        let is_double = matches!(words.op, "rcp" | "rsqrt") && to == Type::F64;
+        if to != Type::F32 && from != Type::F32 && !is_double {
             return refused("ftz");
         }
         adjust.flushes_operands = from == Type::F32;
