@@ -101,6 +101,14 @@ fn lanes_meet_at_a_barrier_before_the_code_of_a_branch() {
 }
 
 #[test]
+fn threads_may_have_a_byte_of_a_word_each() {
+    let body = "cvt.u64.u32 %rd4, %r1;\nadd.s64 %rd5, %rd1, %rd4;\nld.global.b8 %rs1, [%rd5];\n\
+                st.global.b8 [%rd5], %rs1;\nld.global.b8 %rs2, [%rd5];\nst.global.b8 [%rd5], %rs2;\nret;";
+    let numbers: Vec<u32> = (1..=16).collect();
+    assert_eq!(run(&module(body), 64, &numbers).unwrap(), numbers);
+}
+
+#[test]
 fn what_is_not_known_is_refused() {
     let error = |body: &str| Module::parse(&text(body)).unwrap_err().to_string();
     assert_eq!(

@@ -97,16 +97,21 @@ fn direction_of(modifiers: &[&str]) -> Option<Direction> {
     directions.into_iter().find(|(name, _)| modifiers.contains(name)).map(|(_, direction)| direction)
 }
 
-/// Returns `x · y + z` rounded once to a direction.
-fn round_to(direction: Direction, x: f32, y: f32, z: f32) -> f32 {
+/// Returns the exact product `x · y`, its sum with `z`, and what that lost, which is a float too (Knuth's TwoSum).
+fn sum_of_product(x: f32, y: f32, z: f32) -> (f64, f64, f64) {
     let (product, z) = (f64::from(x) * f64::from(y), f64::from(z));
     let sum = product + z;
+    let z_in_sum = sum - product;
+    (product, sum, (product - (sum - z_in_sum)) + (z - z_in_sum))
+}
+
+/// Returns `x · y + z` rounded once to a direction.
+fn round_to(direction: Direction, x: f32, y: f32, z: f32) -> f32 {
+    let (product, sum, lost) = sum_of_product(x, y, z);
     let rounded = sum as f32;
     if !sum.is_finite() {
         return rounded;
     }
-    let z_in_sum = sum - product;
-    let lost = (product - (sum - z_in_sum)) + (z - z_in_sum);
     // Infinity is above every sum.
     let rest = if rounded.is_infinite() { -sum.signum() } else { (sum - f64::from(rounded)) + lost };
     let is_down = match direction {
@@ -168,15 +173,12 @@ pub(super) fn ternary(op: &str, modifiers: &[&str], ty: Type) -> Option<Ternary>
 /// Returns `x · y + z` of floats of 16 bits, with a last bit of 1 if it is not exact. Rounding it to 16 bits then gives what
 /// rounding once would: it is never halfway between two of them by chance.
 fn odd_multiply_add(x: f32, y: f32, z: f32) -> f32 {
-    let (product, z) = (f64::from(x) * f64::from(y), f64::from(z));
-    let sum = product + z;
+    let (_, sum, lost) = sum_of_product(x, y, z);
     let rounded = sum as f32;
     if !rounded.is_finite() {
         return rounded;
     }
-    // What both roundings lost; that of the sum is a float (Knuth's TwoSum).
-    let z_in_sum = sum - product;
-    let lost = (product - (sum - z_in_sum)) + (z - z_in_sum);
+    // What both roundings lost.
     let rest = (sum - f64::from(rounded)) + lost;
     let bits = rounded.to_bits();
     if rest == 0.0 || bits & 1 == 1 {

@@ -52,25 +52,21 @@ fn result(adjust: Adjust, bits: u64) -> u64 {
     }
 }
 
-/// Returns the number, or zero if it is negative. NaN has one form.
-fn rectified_f16(bits: u16) -> u16 {
-    let x = f16::from_bits(bits);
+/// Returns the bits of a number, or zero if it is negative. NaN has one form.
+fn rectified(bits: u16, x: f32) -> u16 {
     if x.is_nan() {
         0x7fff
-    } else if x > f16::ZERO {
+    } else if x > 0.0 {
         bits
     } else {
         0
     }
 }
 
+fn rectified_f16(bits: u16) -> u16 {
+    rectified(bits, f16::from_bits(bits).to_f32())
+}
+
 fn rectified_bf16(bits: u16) -> u16 {
-    let x = bf16::from_bits(bits);
-    if x.is_nan() {
-        0x7fff
-    } else if x > bf16::ZERO {
-        bits
-    } else {
-        0
-    }
+    rectified(bits, bf16::from_bits(bits).to_f32())
 }

@@ -71,6 +71,21 @@ impl Stamp {
     fn is_of_thread(self, other: Self) -> bool {
         (self.0 ^ other.0) >> THREAD_AT == 0
     }
+
+    /// Returns the bytes and the flags to note of a reader after which, without order, another one reads some bytes. Of the bytes
+    /// that only one of both has read, none are noted that the other might write rightly.
+    fn also_read_by(self, now: Self, mask: u64) -> (u64, u64) {
+        let shared = self.mask() & mask;
+        if self.is(Self::SEVERAL) {
+            (self.mask(), Self::SEVERAL)
+        } else if now.is_of_thread(self) {
+            (self.mask() | mask, 0)
+        } else if shared == 0 || now.is_of_warp(self) {
+            (mask, 0)
+        } else {
+            (shared, Self::SEVERAL)
+        }
+    }
 }
 
 /// What is wrong with an access.
@@ -148,12 +163,8 @@ impl Cell {
             ordered.is_before(reader) && (!reader.is(Stamp::SEVERAL) || ordered.is_before_by_all(reader))
         };
         if kind == Kind::Read {
-            let (mut mask, mut flags) = (mask, 0);
-            if reader != Stamp::default() && !is_read_before(reader) {
-                let is_of_warp = now.is_of_warp(reader);
-                flags = if is_of_warp { reader.0 & Stamp::SEVERAL } else { Stamp::SEVERAL };
-                mask |= reader.mask();
-            }
+            let is_first = reader == Stamp::default() || is_read_before(reader);
+            let (mask, flags) = if is_first { (mask, 0) } else { reader.also_read_by(now, mask) };
             self.reader = now.with(mask, flags);
             return found;
         }
