@@ -3,18 +3,16 @@
 use super::{
     arguments::{Argument, Arguments, Kernel, KernelFunction, arguments, kernels},
     executable::Grid,
-    matvec::{MAX_MATRICES, MatvecActivation, MatvecBias, MatvecGate, MatvecWeights},
+    matvec::{
+        BIASES, MAX_MATRICES, MatvecActivation, MatvecBias, MatvecGate, MatvecWeights, OUTPUTS, RESULTS,
+        SCALES, WEIGHTS,
+    },
 };
 use crate::{graph::Tensor, types::TensorType};
 
 /// Threads of a workgroup that adds parts, and elements of each: as in `cuda/matmul_sum.c`.
 const SUM_THREADS: usize = 256;
 const SUM_ELEMENTS: usize = 4;
-
-/// The names of parameters for weights, scales and biases.
-const WEIGHTS: [&str; MAX_MATRICES] = ["w0", "w1", "w2"];
-const SCALES: [&str; MAX_MATRICES] = ["s0", "s1", "s2"];
-const BIASES: [&str; MAX_MATRICES] = ["b0", "b1", "b2"];
 
 /// How a kernel divides the result into tiles, each of a workgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,8 +194,6 @@ impl Kernel for CudaMatmul {
     }
 
     fn arguments(self) -> Arguments {
-        const RESULTS: [&str; MAX_MATRICES] = ["out0", "out1", "out2"];
-        const OUTPUTS: [&str; MAX_MATRICES] = ["n0", "n1", "n2"];
         let Self { weights: _, tiles: _, x, matrices, m, k, splits, bias_type } = self;
         let mut arguments = Arguments::default();
         x.add_to(&mut arguments, "x");

@@ -22,6 +22,13 @@ const VECTORS: usize = 4;
 const BUSY: usize = 384;
 const RESIDENT: usize = 264;
 
+/// The names of parameters for each matrix: of its weights, their scales, its bias, its results and their number.
+pub(super) const WEIGHTS: [&str; MAX_MATRICES] = ["w0", "w1", "w2"];
+pub(super) const SCALES: [&str; MAX_MATRICES] = ["s0", "s1", "s2"];
+pub(super) const BIASES: [&str; MAX_MATRICES] = ["b0", "b1", "b2"];
+pub(super) const RESULTS: [&str; MAX_MATRICES] = ["out0", "out1", "out2"];
+pub(super) const OUTPUTS: [&str; MAX_MATRICES] = ["n0", "n1", "n2"];
+
 /// The chunks of a row in four bits that workgroups hold at once: more are staged in slices, for which fewer warps may share a
 /// unit.
 const SLICED_Q4_CHUNKS: usize = 5;
@@ -249,11 +256,6 @@ impl Kernel for Matvec {
     }
 
     fn arguments(self) -> Arguments {
-        const WEIGHTS: [&str; MAX_MATRICES] = ["w0", "w1", "w2"];
-        const SCALES: [&str; MAX_MATRICES] = ["s0", "s1", "s2"];
-        const BIASES: [&str; MAX_MATRICES] = ["b0", "b1", "b2"];
-        const RESULTS: [&str; MAX_MATRICES] = ["out0", "out1", "out2"];
-        const OUTPUTS: [&str; MAX_MATRICES] = ["n0", "n1", "n2"];
         const FIRSTS: [&str; MAX_MATRICES] = ["first0", "first1", "first2"];
         let mut arguments = Arguments::default();
         let all = &mut arguments;

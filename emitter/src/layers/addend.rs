@@ -20,4 +20,9 @@ impl Addend {
     pub(crate) fn new(result: Tensor, factor: f64) -> Self {
         Self { result, factor, after: None, gate: None }
     }
+
+    /// Returns whether it has neither a norm nor a gate, which only kernels of GPUs take.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.after.is_none() && self.gate.is_none()
+    }
 }

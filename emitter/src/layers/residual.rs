@@ -29,7 +29,7 @@ impl Residual {
 
     /// Adds what a layer computed.
     pub(crate) fn add(&mut self, b: &mut Builder<'_>, addend: Addend) {
-        let is_plain = addend.after.is_none() && addend.gate.is_none();
+        let is_plain = addend.is_plain();
         if is_plain && let Some(terms) = b.mixture_terms.remove(&addend.result) {
             for term in terms {
                 self.add(b, Addend { factor: term.factor * addend.factor, ..term });
@@ -50,13 +50,17 @@ impl Residual {
     /// Returns the sum of all that was added.
     pub(crate) fn sum(&mut self, b: &mut Builder<'_>) -> Tensor {
         let Some(pending) = self.pending.take() else { return self.x };
-        self.x = norm_rows(b, self.x, Some(&pending), None).map_or_else(
-            || {
+        let by_kernel = norm_rows(b, self.x, Some(&pending), None);
+        self.x = match by_kernel {
+            Some([sum, _]) => sum,
+            None if pending.is_plain() => {
                 let result = b.graph.scale(pending.result, pending.factor);
                 b.graph.add(self.x, result)
-            },
-            |[sum, _]| sum,
-        );
+            }
+            None => {
+                b.graph.fail("residual", "found a norm or a gate without a kernel, expected a plain result")
+            }
+        };
         self.x
     }
 
