@@ -126,7 +126,7 @@ def test_a_closed_engine(demo):
 def test_a_full_queue(demo):
     engine = mlxcel.Engine(demo, queue=1)
     with pytest.raises(mlxcel.QueueFullError, match="the queue is full"):
-        streams = [engine.stream("And", max_tokens=300, ignore_eos=True) for _ in range(9)]
+        streams = [engine.stream("And", max_tokens=300, ignore_eos=True) for _ in range(100)]
         del streams
 
 

@@ -191,9 +191,9 @@ def test_bodies_without_a_key(body):
 
 def test_a_large_body_does_not_hold_up_others():
     body = b'{"prompt": [%s]}' % b",".join([b"12345"] * 2_000_000)
-    start = time.process_time()
+    start = time.thread_time()
     assert key_of("/v1/completions", body) == ""
-    assert time.process_time() - start < 0.01
+    assert time.thread_time() - start < 0.01
 
 
 def test_without_prefix_routing_bodies_are_not_read(monkeypatch):

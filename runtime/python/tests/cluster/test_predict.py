@@ -26,11 +26,18 @@ OPTIONS = {"max_tokens": 24}
 
 @ray.remote(num_cpus=0)
 class Progress:
-    """Counts the rows that workers have answered."""
+    """Counts the nodes with workers, and the rows that workers have answered."""
 
     def __init__(self) -> None:
+        self.nodes: set[str] = set()
         self.workers: dict[int, str] = {}
         self.rows = 0
+
+    def begin(self, node: str) -> None:
+        self.nodes.add(node)
+
+    def begun(self) -> int:
+        return len(self.nodes)
 
     def add(self, rows: int, process: int, node: str) -> None:
         self.rows += rows
@@ -47,8 +54,12 @@ class Watched(mlxcel.ray.Predictor):
         super().__init__(bundle, **arguments)
         self.progress = progress
         self.node = ray.get_runtime_context().get_node_id()
+        ray.get(progress.begin.remote(self.node))
 
     def __call__(self, batch: dict) -> dict:
+        # One node could answer everything before another one has started.
+        while ray.get(self.progress.begun.remote()) < 2:
+            time.sleep(0.1)
         answered = super().__call__(batch)
         ray.get(self.progress.add.remote(len(batch["prompt"]), os.getpid(), self.node))
         return answered | {"node": [self.node] * len(batch["prompt"])}

@@ -9,16 +9,26 @@ from .driver import (
     chat_page,
     ended,
     grows,
+    hold_undo,
     received,
     record_speech,
     recorded_speech,
     send,
     settings,
     texts,
+    until_kept,
     written,
 )
 
 CODE = "Some code:\n\n```python\nprint('<b>')\n```\n\nand *more*."
+
+# The label goes after a moment.
+NOTE_COPIED = """
+() => {
+  const note = (changes) => changes.forEach(({ target }) => { window.hasCopied ||= target.ariaLabel === "Copied" });
+  new MutationObserver(note).observe(document.body, { subtree: true, attributeFilter: ["aria-label"] });
+}
+"""
 
 
 def case_an_answer_streams(world: World):
@@ -106,6 +116,7 @@ def case_an_edit_goes_on_from_there(world: World):
     area.fill("four")
     with page.expect_request("**/v1/chat/completions") as asked:
         area.press("Enter")
+    hold_undo(page)
     ended(page, 4)
     assert [message["content"] for message in asked.value.post_data_json["messages"]][::2] == ["one", "four"]
     assert texts(page)[:3] == [*before[:2], "four"]
@@ -140,7 +151,7 @@ def case_an_edit_waits_for_the_answer(world: World):
     page = chat_page(world)
     settings(page, max_tokens=8)
     ask(page, "one")
-    with written(world, page, text="word " * 4000, pace=0.01):
+    with written(world, page, text="word " * 100, limit=50):
         send(page, "two")
         grows(page)
         page.locator(".message.user").first.get_by_role("button", name="Edit and send again").click()
@@ -161,6 +172,7 @@ def case_undo_keeps_what_came_later(world: World):
     with written(world, page, text="First."):
         ask(page, "one")
     page.locator(".message.assistant").get_by_role("button", name="Delete").click()
+    hold_undo(page)
     with written(world, page, text="Second.") as writer:
         ask(page, "two")
         # Templates that want the roles to take turns take this, too.
@@ -172,6 +184,7 @@ def case_undo_keeps_what_came_later(world: World):
     page.get_by_label("Text of the message").fill("three")
     with written(world, page, text="Third."):
         page.get_by_label("Text of the message").press("Enter")
+        hold_undo(page)
         ended(page, 2)
     with written(world, page, text="Fourth."):
         ask(page, "four")
@@ -187,8 +200,8 @@ def case_escape_stops(world: World):
             grows(page)
             assert page.get_by_role("button", name="Stop").is_visible()
             stop()
-            page.wait_for_selector("#send", state="visible")
-            assert writer.gone.wait(20), "the request still runs"
+            ended(page)
+            assert writer.gone.wait(60), "the request still runs"
         last = page.locator(".message.assistant").last
         assert "Stopped." in last.text_content() and "word word" in last.text_content()
         count = len(texts(page)[-1])
@@ -203,8 +216,9 @@ def case_code_is_copied(world: World):
     with written(world, page, text=CODE):
         ask(page, "code")
     assert page.locator(".code-head span").text_content() == "python"
+    page.evaluate(NOTE_COPIED)
     page.get_by_role("button", name="Copy code").click()
-    page.get_by_role("button", name="Copied").wait_for()
+    page.wait_for_function("() => window.hasCopied")
     assert page.evaluate("navigator.clipboard.readText()") == "print('<b>')"
     page.locator(".message.assistant").get_by_role("button", name="Copy", exact=True).click()
     page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.startsWith('Some code'))")
@@ -240,14 +254,16 @@ def case_reasoning_and_calls_are_shown(world: World):
 def case_the_end_stays_in_view_if_it_is(world: World):
     page = chat_page(world)
     at_end = "() => { const s = document.querySelector('#scroller'); return s.scrollHeight - s.scrollTop - s.clientHeight < 4 }"
-    with written(world, page, text="line of words\n\n" * 150, pace=0.004, size=15):
+    with written(world, page, text="line of words\n\n" * 150, pace=0.004, size=15, limit=100) as writer:
         send(page, "long")
+        page.wait_for_function("() => document.querySelectorAll('.message.assistant .body p').length === 100")
         page.wait_for_function("() => document.querySelector('#scroller').scrollTop > 300")
         page.wait_for_function(at_end)
         page.mouse.move(600, 300)
         page.mouse.wheel(0, -500)
         page.wait_for_selector("#to-end", state="visible")
         before = page.evaluate("document.querySelector('#scroller').scrollTop")
+        writer.go_on()
         ended(page)
         assert page.evaluate("document.querySelector('#scroller').scrollTop") <= before
     page.get_by_role("button", name="Go to the end").click()
@@ -269,12 +285,14 @@ def case_answers_are_not_spoken_again(world: World):
     page = chat_page(world)
     record_speech(page)
     blocks = [f"Block {number}." for number in range(80)]
-    with written(world, page, text="\n\n".join(blocks), pace=0.01):
+    with written(world, page, text="\n\n".join(blocks), pace=0.01, limit=30) as writer:
         send(page, "speak")
         page.locator("#announcer p", has_text="Block 3.").wait_for(state="attached")
         page.get_by_role("button", name="New chat").click()
+        writer.go_on(60)
         page.get_by_role("link", name="speak").click()
         page.wait_for_selector(".message")
+        writer.go_on()
         ended(page, 2)
     spoken = [line for line in recorded_speech(page) if line.startswith("Block")]
     # What was written while another chat was shown may be spoken late, and nothing is spoken twice.
@@ -309,8 +327,8 @@ def case_a_text_is_continued(world: World):
         received(page, writer)
         page.keyboard.press("Escape")
         page.get_by_text("Stopped.").first.wait_for()
-        assert writer.gone.wait(20), "the request still runs"
-    page.wait_for_timeout(600)
+        assert writer.gone.wait(60), "the request still runs"
+    until_kept(page, "(chat, text) => chat.text === text", text)
     page.reload()
     page.wait_for_selector("#text-mode", state="visible")
     assert page.input_value("#text") == text

@@ -41,12 +41,26 @@ RECORD = """
 }
 """
 
+# CHECK is a function of a chat.
+KEPT = """
+async (given) => {
+  const done = (request) => new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+  const database = await done(indexedDB.open("mlxcel-chats"));
+  const chats = await done(database.transaction("chats").objectStore("chats").getAll());
+  database.close();
+  return chats.some((chat) => (CHECK)(chat, given));
+}
+"""
+
 WIDE = {"width": 1280, "height": 800}
 PHONE = {"width": 360, "height": 740}
 
 
 def launch(playwright: Playwright, executable: str) -> Browser:
-    return playwright.chromium.launch(executable_path=executable, args=FLAGS)
+    return playwright.chromium.launch(executable_path=executable, args=FLAGS, timeout=120_000)
 
 
 class World:
@@ -72,7 +86,7 @@ class World:
     def page(self, path: str | None = "/", url: str | None = None, **options) -> Page:
         """Opens a page in a browser that has kept nothing."""
         context = self.browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce", **options})
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)
         context.expose_function("complain", self.complain)
         context.add_init_script(WATCH)
         self.contexts.append(context)
@@ -178,9 +192,19 @@ def grows(page: Page, length: int = 20):
     page.wait_for_function(script, arg=length)
 
 
+def until_kept(page: Page, check: str, given=None):
+    """Waits until the browser's database has a chat of which `check`, a function of it and of `given`, is true."""
+    page.wait_for_function(KEPT.replace("CHECK", check), arg=given)
+
+
+def hold_undo(page: Page):
+    """Keeps the note that offers to undo something, which otherwise goes after some seconds."""
+    page.get_by_role("button", name="Undo").hover()
+
+
 def received(page: Page, writer):
     """Waits until the writer has a request, which a page that stops before has not sent."""
-    for _ in range(1000):
+    for _ in range(3000):
         if writer.bodies:
             return
         page.wait_for_timeout(20)
@@ -196,4 +220,5 @@ def written(world: World, page: Page, **script):
     try:
         yield world.writer
     finally:
+        world.writer.go_on()
         page.unroute(pattern)

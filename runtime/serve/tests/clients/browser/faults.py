@@ -2,7 +2,16 @@
 
 import json
 
-from .driver import World, ask, chat_page, ended, send, settings, texts, written
+from .driver import World, ask, chat_page, ended, send, settings, texts, until_kept, written
+
+# Each notice is shown for a second.
+NOTE_NOTICES = """
+() => {
+  window.noticed = new Set();
+  const note = () => document.querySelectorAll(".message .notice").forEach((notice) => noticed.add(notice.textContent));
+  new MutationObserver(note).observe(document.querySelector("#transcript"), { childList: true, subtree: true });
+}
+"""
 
 
 def refusal(status: int, message: str, code: str | None = None, headers: dict | None = None) -> dict:
@@ -29,20 +38,22 @@ def case_a_busy_server_is_asked_again_later(world: World):
     world.allow("status of 429")
     page = chat_page(world)
     settings(page, max_tokens=4)
-    tries = []
+    # The last one ends when the test stops it.
+    tries, pauses = [], ["2", "2", None, "600"]
 
     def answer(route):
         tries.append(route.request.post_data_json["messages"][-1]["content"])
-        if len(tries) < 3:
-            route.fulfill(**refusal(429, "the queue is full", "queue_full", {"Retry-After": "2"}))
+        if pause := pauses.pop(0):
+            route.fulfill(**refusal(429, "the queue is full", "queue_full", {"Retry-After": pause}))
         else:
             route.continue_()
 
     page.route("**/v1/chat/completions", answer)
+    page.evaluate(NOTE_NOTICES)
     send(page, "busy")
-    page.get_by_text("The server is busy. Next try in 2 s.").wait_for()
-    page.get_by_text("The server is busy. Next try in 1 s.").wait_for()
     page.wait_for_selector(".message.assistant .stats")
+    noticed = page.evaluate("[...noticed]")
+    assert {f"The server is busy. Next try in {seconds} s." for seconds in (1, 2)} <= set(noticed), noticed
     assert tries == ["busy"] * 3
     tries.clear()
     send(page, "busy again")
@@ -200,7 +211,8 @@ def case_hostile_texts_are_text(world: World):
             assert link.get_attribute("rel") == "noopener noreferrer"
     assert page.evaluate(FOREIGN) == [[], None]
     # Titles, names in the list, and what is read back from the database.
-    page.wait_for_timeout(600)
+    whole = "(chat, count) => chat.messages.length === count && !chat.messages.at(-1).isOpen"
+    until_kept(page, whole, 2 * len(HOSTILE))
     page.get_by_role("button", name="New chat").click()
     page.reload()
     page.locator("#chat-list a").first.click()

@@ -10,11 +10,13 @@ from .driver import (
     choose_model,
     ended,
     grows,
+    hold_undo,
     record_speech,
     recorded_speech,
     send,
     settings,
     texts,
+    until_kept,
     written,
 )
 
@@ -29,6 +31,11 @@ def titles(page) -> list[str]:
     return page.locator("#chat-list a").all_text_contents()
 
 
+def quiet(page):
+    """Waits until no chat of the list is being answered, here or in another tab."""
+    page.wait_for_function("() => document.querySelectorAll('.running').length === 0")
+
+
 def case_chats_outlive_the_page(world: World):
     page = chat_page(world)
     assert page.locator("#chat-list a").count() == 0 and "#" not in page.url
@@ -40,7 +47,7 @@ def case_chats_outlive_the_page(world: World):
     ask(page, "the second chat")
     page.fill("#message", "not sent")
     assert titles(page) == ["the second chat", "the first chat"]
-    page.wait_for_timeout(SAVED)
+    until_kept(page, "(chat) => chat.title === 'the second chat' && chat.messages.at(-1)?.isOpen === false")
     page.reload()
     page.wait_for_selector(".message")
     assert texts(page)[0] == "the second chat"
@@ -49,7 +56,7 @@ def case_chats_outlive_the_page(world: World):
     assert texts(page) == first, (texts(page), first)
     assert page.input_value("#system") == "Be brief."
     assert page.locator("[aria-current=page]").inner_text() == "the first chat"
-    assert "tokens/s" in page.locator(".message.assistant").text_content()
+    assert "first token" in page.locator(".message.assistant").text_content()
     page.go_back()
     page.wait_for_function("() => document.querySelector('.message .body').innerText === 'the second chat'")
 
@@ -85,13 +92,14 @@ def case_chats_are_renamed_and_deleted(world: World):
 
 def case_an_answer_goes_on_in_another_chat(world: World):
     page = chat_page(world)
-    with written(world, page, text="word " * 120, pace=0.01):
+    with written(world, page, text="word " * 120, limit=40) as writer:
         send(page, "long")
         grows(page)
         page.get_by_role("button", name="New chat").click()
         assert page.locator(".message").count() == 0 and page.locator("#send").is_visible()
         assert page.get_by_role("img", name="being answered").count() == 1
-        page.wait_for_function("() => document.querySelectorAll('.running').length === 0")
+        writer.go_on()
+        quiet(page)
     page.get_by_role("link", name="long").click()
     page.wait_for_function("() => document.querySelectorAll('.message').length === 2")
     assert texts(page)[-1].split() == ["word"] * 120
@@ -121,9 +129,14 @@ def case_a_chat_that_is_deleted_while_it_is_answered_stays_deleted(world: World)
         with written(world, page, text="word " * 4000, pace=0.01) as writer:
             send(page, "go on")
             grows(page)
+            # The other tab deletes what is kept, and puts it back.
+            until_kept(page, "(chat) => chat.messages.at(-1)?.content.includes('word word')")
             where.get_by_role("button", name="Delete go on").click()
             where.get_by_text("Chat deleted.").wait_for()
-            assert writer.gone.wait(20), "the request still runs"
+            hold_undo(where)
+            assert writer.gone.wait(60), "the request still runs"
+        for tab in [page, other]:
+            tab.wait_for_selector("#chat-list a", state="detached")
         page.wait_for_timeout(SAVED)
         assert titles(page) == titles(other) == [] and page.locator("#send").is_visible()
     other.get_by_role("button", name="Undo").click()
@@ -135,7 +148,7 @@ def case_a_chat_that_is_deleted_while_it_is_answered_stays_deleted(world: World)
 def case_tabs_keep_what_each_of_them_changed(world: World):
     page = chat_page(world)
     other = world.tab(page.context)
-    with written(world, page, text="word " * 600, pace=0.01):
+    with written(world, page, text="word " * 600, pace=0.01, limit=300) as writer:
         send(page, "shared")
         other.get_by_role("link", name="shared").click()
         grows(other)
@@ -148,8 +161,11 @@ def case_tabs_keep_what_each_of_them_changed(world: World):
         other.keyboard.press("Enter")
         settings(other, system="Be brief.")
         page.get_by_role("link", name="renamed").wait_for()
+        writer.go_on()
         ended(page, 2)
-    page.wait_for_timeout(SAVED)
+    # The page has heard what the other tab kept, and that one what the page did.
+    page.wait_for_function("() => document.querySelector('#system').value === 'Be brief.'")
+    quiet(other)
     page.reload()
     page.wait_for_selector(".message")
     for tab in [page, other]:
@@ -170,10 +186,15 @@ def case_an_answer_in_another_tab_disturbs_nothing(world: World):
     other.get_by_label("Text of the message").fill("mine")
     record_speech(other)
     blocks = [f"Block {number}." for number in range(80)]
-    with written(world, page, text="\n\n".join(blocks), pace=0.01):
-        ask(page, "two")
+    with written(world, page, text="\n\n".join(blocks), pace=0.01, limit=100) as writer:
+        send(page, "two")
+        # It speaks an answer that it has seen unfinished.
+        other.locator(".message.assistant .body", has_text=blocks[3]).wait_for()
+        writer.go_on()
+        ended(page, 4)
     other.locator(".message.assistant .body", has_text=blocks[-1]).wait_for()
     ended(other, 4)
+    quiet(other)
     spoken = recorded_speech(other)
     assert len(spoken) == len(set(spoken)) and spoken[-3:] == blocks[-3:], spoken
     assert other.get_by_label("Text of the message").input_value() == "mine"
@@ -183,7 +204,7 @@ def case_an_answer_in_another_tab_disturbs_nothing(world: World):
 
 def case_rows_stay_while_two_chats_are_answered(world: World):
     page = chat_page(world)
-    with written(world, page, text="word " * 400, pace=0.01):
+    with written(world, page, text="word " * 400, pace=0.01, limit=200):
         send(page, "first")
         page.get_by_role("link", name="first").wait_for()
         page.get_by_role("button", name="New chat").click()
@@ -213,10 +234,10 @@ def case_back_leads_to_the_empty_chat(world: World):
 
 def case_a_reload_keeps_what_was_written(world: World):
     page = chat_page(world)
-    with written(world, page, text="word " * 2000, pace=0.01):
+    with written(world, page, text="word " * 6000, pace=0.01):
         send(page, "long")
         grows(page, 100)
-        page.wait_for_timeout(SAVED)
+        until_kept(page, "(chat) => chat.messages.at(-1)?.content.includes('word word')")
         page.reload()
     page.wait_for_selector(".message.assistant")
     assert "word word" in texts(page)[-1] and page.locator(".message .notice", has_text="Stopped.").is_visible()

@@ -18,18 +18,34 @@ class Writer:
         self.is_whole = True
         self.bodies: list[dict] = []
         self.gone = threading.Event()
+        self.limit: int | None = None
+        self.limit_changed = threading.Condition()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self.handler())
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/v1/chat/completions"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def script(self, text: str = "", *, reasoning: str = "", deltas=(), pace=0.0, size=5, finish="stop", is_whole=True):
-        """Sets the answer. Without `is_whole` the stream breaks off before its end."""
+    def script(self, text: str = "", *, reasoning: str = "", deltas=(), pace=0.0, size=5, finish="stop", is_whole=True, limit=None):
+        """Sets the answer. Without `is_whole` the stream breaks off before its end.
+
+        After `limit` deltas every stream waits for `go_on`, so that a slow machine sees the answer unfinished, too.
+        """
         parts = [{"reasoning_content": word + " "} for word in reasoning.split()]
         parts += [{"content": text[at : at + size]} for at in range(0, len(text), size)]
         self.deltas, self.pace, self.finish, self.is_whole = [*parts, *deltas], pace, finish, is_whole
         self.bodies.clear()
         self.gone.clear()
+        self.go_on(limit)
+
+    def go_on(self, limit: int | None = None):
+        """Lets the streams write up to `limit` deltas, or all that is left."""
+        with self.limit_changed:
+            self.limit = limit
+            self.limit_changed.notify_all()
+
+    def wait_for_limit(self, written: int):
+        with self.limit_changed:
+            self.limit_changed.wait_for(lambda: self.limit is None or written < self.limit)
 
     def handler(self):
         writer = self
@@ -61,7 +77,8 @@ class Writer:
 
             def write(self):
                 finish, deltas = writer.finish, writer.deltas
-                for delta in deltas:
+                for written, delta in enumerate(deltas):
+                    writer.wait_for_limit(written)
                     self.event(chunk([{"index": 0, "delta": delta, "finish_reason": None}]))
                     if writer.pace:
                         time.sleep(writer.pace)
