@@ -102,7 +102,7 @@ pub(super) fn tools(workspace: &Workspace, folder: &Path, tools: &[&str]) -> Res
 /// Fetches the source and unpacks it into a folder of its own, which is then renamed: an archive that was unpacked in part looks
 /// whole.
 fn unpack(workspace: &Workspace, folder: &Path, version: &str, sha256: &str) -> Result<()> {
-    let mut pip = workspace.command(python(workspace, folder)?);
+    let mut pip = workspace.command("python3");
     pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "llama-cpp-python", "--dest"]);
     shell::run_to_stderr(pip.arg(folder).arg(format!("llama-cpp-python=={version}")))?;
     let name = format!("llama_cpp_python-{version}");

@@ -19,6 +19,7 @@ use crate::{
     shell,
     toolchain::{
         setup::setup_for_build,
+        uv::uv,
         venv::{self, Packages},
     },
     workspace::Workspace,
@@ -111,10 +112,12 @@ fn newest(folder: &Path) -> Result<PathBuf> {
 /// Installs the wheel into an environment without anything else, and runs the bundle. Returns what that printed.
 fn try_in(workspace: &Workspace, python: &Path, wheel: &Path, bundle: &Path) -> Result<String> {
     let folder = workspace.root.join("target/wheel-trial");
-    shell::run_to_stderr(workspace.command(python).args(["-m", "venv", "--clear"]).arg(&folder))?;
+    shell::run_to_stderr(
+        uv(workspace, &["venv", "--quiet", "--clear", "--python"])?.arg(python).arg(&folder),
+    )?;
     let python = folder.join("bin/python3");
-    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    shell::run_to_stderr(workspace.command(&python).args(install).arg(wheel))?;
+    let mut install = uv(workspace, &["pip", "install", "--quiet", "--python"])?;
+    shell::run_to_stderr(install.arg(&python).arg(wheel))?;
     let text = shell::output(workspace.command(&python).args(["-c", TRIAL]).arg(bundle))?;
     if text.is_empty() {
         bail!("{}: found no answer, expected one", python.display());

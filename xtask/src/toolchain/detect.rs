@@ -247,17 +247,6 @@ fn environment(workspace: &Workspace, part: &str) -> Detection {
     if is_ready { detect_program(workspace, &path, |_| true) } else { Detection::Missing { path } }
 }
 
-/// Asks for the module that Debian leaves out of Python, and that an environment gets its pip from.
-pub(crate) fn venv(workspace: &Workspace) -> Detection {
-    let path = PathBuf::from("python3 -m venv");
-    match shell::output(
-        workspace.command("python3").args(["-c", "import ensurepip, venv; print(ensurepip.version())"]),
-    ) {
-        Ok(text) => Detection::Found { version: version_in(&text), path },
-        Err(_) => Detection::Missing { path },
-    }
-}
-
 /// Detects the emulators of ARM and x86-64 CPUs. An ARM CPU runs the code for it, and needs none.
 pub(crate) fn qemu(workspace: &Workspace) -> Detection {
     let is_new = |version: &str| numbers(version).as_slice() >= QEMU_VERSION.as_slice();
@@ -335,6 +324,10 @@ pub(crate) fn pip(workspace: &Workspace) -> Detection {
         Ok(text) => Detection::Found { version: version_in(&text), path: "python3 -m pip".into() },
         Err(_) => Detection::Missing { path: "python3 -m pip".into() },
     }
+}
+
+pub(crate) fn uv(workspace: &Workspace) -> Detection {
+    detect_wheel_program(workspace, "uv", "uv", |_| true)
 }
 
 /// Detects a program unpacked from a wheel, and checks that the wheel is the one pinned now.

@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod part;
 pub(crate) mod parts;
 pub(crate) mod setup;
+pub(crate) mod uv;
 pub(crate) mod venv;
 mod version;
 pub(crate) mod wheels;

@@ -260,12 +260,12 @@ pub(crate) const PARTS: &[Part] = &[
         detect: detect::pip,
     },
     Part {
-        name: "venv",
-        expected: "python3 -m venv, with pip in what it makes",
+        name: "uv",
+        expected: "uv of the pinned version",
         need: Need::Setup,
-        supply: Supply::Debian(&["python3-venv"]),
+        supply: Supply::Wheels("uv"),
         variables: &[],
-        detect: detect::venv,
+        detect: detect::uv,
     },
 ];
 

@@ -71,7 +71,7 @@ fn setup_for(workspace: &Workspace, needs: &[Need]) -> Result<()> {
     Ok(())
 }
 
-/// Lists the Debian packages of the parts, and those of pip and venv if something has to be fetched with them.
+/// Lists the Debian packages of the parts, and pip's if something has to be fetched with them.
 fn packages(workspace: &Workspace, parts: &[&Part]) -> Vec<&'static str> {
     let fetches = parts.iter().any(|part| matches!(part.supply, Supply::Wheels(_) | Supply::Venv(_)));
     let tools = PARTS

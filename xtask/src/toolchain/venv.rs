@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
+use super::uv::uv;
 use crate::{shell, workspace::Workspace};
 
 /// The file that lists the packages of a complete environment.
@@ -17,7 +18,7 @@ fn lock(workspace: &Workspace, part: &str) -> PathBuf {
     workspace.root.join("xtask").join(part).with_extension("txt")
 }
 
-/// What pip installs.
+/// What is installed.
 #[derive(Clone, Copy)]
 pub(crate) enum Packages<'a> {
     /// Packages by name, in their newest version unless the name has one.
@@ -43,26 +44,29 @@ pub(crate) fn python(workspace: &Workspace, folder: &Path, packages: Packages<'_
     if is_ready(folder, &stamp) {
         return Ok(python);
     }
-    let hint = "hint: apt-get install python3-venv";
-    shell::run_to_stderr(workspace.command("python3").args(["-m", "venv", "--clear"]).arg(folder))
-        .with_context(|| format!("cannot make a virtual environment\n{hint}"))?;
-    let mut pip = workspace.command(&python);
-    // Python compiles what it imports, which is a small part of what large packages have.
-    pip.args(["-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-compile"]);
+    shell::run_to_stderr(uv(workspace, &["venv", "--quiet", "--clear"])?.arg(folder)).with_context(|| {
+        format!(
+            "cannot make a virtual environment in {}\nhint: df -h shows whether the disk is full",
+            folder.display()
+        )
+    })?;
+    // A file system that shares blocks of files with uv's cache is rare, and there is no cache.
+    let mut install = uv(workspace, &["pip", "install", "--quiet", "--link-mode", "copy", "--python"])?;
+    install.arg(&python);
     let what = match packages {
         Packages::Named(names) => {
-            pip.args(names);
+            install.args(names);
             names.join(", ")
         }
         Packages::Locked(file) => {
-            pip.args(["--require-hashes", "--no-deps", "--only-binary=:all:", "-r"]).arg(file);
+            install.args(["--require-hashes", "--no-deps", "--only-binary", ":all:", "-r"]).arg(file);
             format!("the packages of {}", file.display())
         }
     };
     eprintln!("installing {what}");
-    shell::run_to_stderr(&mut pip).with_context(|| {
+    shell::run_to_stderr(&mut install).with_context(|| {
         format!(
-            "cannot install {what}\nhint: df -h {} shows whether the disk is full, and pip's last lines name another cause",
+            "cannot install {what}\nhint: df -h {} shows whether the disk is full, and uv's last lines name another cause",
             folder.display()
         )
     })?;
