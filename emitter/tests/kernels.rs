@@ -8,7 +8,7 @@
 //! - `emulated`: with kernels for AVX-512, with and without AMX, compiled for AVX2, where functions replace the
 //!   instructions.
 //! - `arm`: linked with the objects for ARM, and run by Debian's `qemu-user` where this CPU is another. The longest loops take
-//!   one of eight cases, `MLXCEL_KERNELS=full` takes all.
+//!   one of sixteen cases, `MLXCEL_KERNELS=full` takes all.
 //!
 //! Kernels for GPUs run on the CPU, on `kernels/emulated/cuda.h`. clang comes without the libraries of its sanitizers, so
 //! buffers end at a page that cannot be accessed: see `kernels/check.h`.
@@ -53,7 +53,7 @@ const EMULATED: &[&str] =
     &["-O0", "-march=x86-64-v3", "-I", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernels/emulated")];
 
 /// Flags for a program that an emulator runs: it takes one of so many cases in the longest loops, and may take longer.
-const SHORT: &[&str] = &["-DONE_IN=8", "-DMAX_SECONDS=1200"];
+const SHORT: &[&str] = &["-DONE_IN=16", "-DMAX_SECONDS=1200"];
 const LONG: &[&str] = &["-DMAX_SECONDS=1200"];
 
 /// Debian's emulator of ARM CPUs, with one that has what the objects need and little more.

@@ -20,11 +20,12 @@ SHARED float *random_moments(index k, index samples) {
       x[i] = before = 0.9 * before + own * (i % 11 == 3 ? 6 : 1);
     }
     for (index i = 0; i < k; ++i)
-      for (index j = 0; j < k; ++j)
+      for (index j = 0; j <= i; ++j)
         sums[i * k + j] += x[i] * x[j];
   }
-  for (index i = 0; i < k * k; ++i)
-    moments[i] = (float)sums[i];
+  for (index i = 0; i < k; ++i)
+    for (index j = 0; j <= i; ++j)
+      moments[i * k + j] = moments[j * k + i] = (float)sums[i * k + j];
   free(sums);
   free(x);
   return moments;
@@ -51,8 +52,10 @@ SHARED factored reference_factor(const float *moments, index k) {
       f.factor[(c / 32 * k + i) * 32 + c % 32] =
           i < c ? (float)(left[i * k + c] / pivot) : 0.0f;
     for (index i = 0; i < c; ++i)
-      for (index j = 0; j < c; ++j)
+      for (index j = 0; j <= i; ++j) {
         left[i * k + j] -= left[i * k + c] * left[c * k + j] / pivot;
+        left[j * k + i] = left[i * k + j];
+      }
   }
   free(left);
   return f;
