@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use mlxcel_serve::{Limits, Settings};
 use reqwest::{Client, StatusCode};
-use scripted::{MAX_BODY, Server, Speed};
+use scripted::{MAX_BODY, Server, Speed, until};
 use serde_json::{Value, json};
 
 /// Returns the data of a stream's events.
@@ -406,13 +406,7 @@ async fn a_client_that_goes_frees_its_pages() {
     let server = Server::start(Speed::Slow).await;
     let body = json!({ "prompt": "a", "max_tokens": 400, "stream": true, "ignore_eos": true });
     for body in [body.clone(), json!({ "prompt": "a", "max_tokens": 400, "ignore_eos": true })] {
-        let sent = Client::new().post(server.url("/v1/completions")).json(&body).send();
-        _ = tokio::time::timeout(Duration::from_millis(200), async {
-            let mut response = sent.await.unwrap();
-            while response.chunk().await.unwrap().is_some() {}
-        })
-        .await
-        .unwrap_err();
+        server.leave(&body).await;
         server.until_idle().await;
     }
 }
@@ -438,14 +432,14 @@ async fn a_full_queue_asks_to_come_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_take_too_long_end() {
-    let limits = Limits { request: Some(Duration::from_millis(200)), ..Limits::default() };
+    let limits = Limits { request: Some(Duration::from_millis(500)), ..Limits::default() };
     let server = Server::with(Speed::Slow, Settings { limits, ..Settings::default() }).await;
     let mut body = json!({ "prompt": "a", "max_tokens": 400, "ignore_eos": true });
     let response = Client::new().post(server.url("/v1/completions")).json(&body).send().await.unwrap();
     assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT);
     assert_eq!(response.headers()["x-should-retry"], "false");
     let error = json!({
-        "message": "the request took longer than 0.2 s, the most that the server gives it",
+        "message": "the request took longer than 0.5 s, the most that the server gives it",
         "type": "server_error", "param": null, "code": "request_timeout",
     });
     assert_eq!(response.json::<Value>().await.unwrap()["error"], error);
@@ -461,12 +455,16 @@ async fn requests_that_take_too_long_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn stopping_ends_answers_at_the_deadline() {
     let mut server = Server::start(Speed::Slow).await;
-    let body = json!({ "prompt": "a", "max_tokens": 400, "stream": true, "ignore_eos": true });
-    let response = Client::new().post(server.url("/v1/completions")).json(&body).send().await.unwrap();
-    let short = json!({ "prompt": "a", "max_tokens": 2, "temperature": 0 });
-    let short = Client::new().post(server.url("/v1/completions")).json(&short).send();
+    let send = |body: Value| Client::new().post(server.url("/v1/completions")).json(&body).send();
+    // Takes the most time that leaves a page for the other one.
+    let long = send(json!({ "prompt": "a", "max_tokens": 440, "stream": true, "ignore_eos": true }));
+    let short = send(json!({ "prompt": "a", "max_tokens": 2, "temperature": 0 }));
+    let response = long.await.unwrap();
     let short = tokio::spawn(short);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // Each prompt has two tokens.
+    let read = || server.engine().usage().work.prompt_tokens;
+    until(async || if read() >= 4 { Ok(()) } else { Err(format!("read {} tokens of prompts", read())) })
+        .await;
     server.stop();
     // What can end in time does, and the rest is told why it does not.
     assert_eq!(short.await.unwrap().unwrap().status(), 200);

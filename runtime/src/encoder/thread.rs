@@ -182,8 +182,10 @@ impl EncoderClient {
     /// batches, and rows are their tokens.
     #[must_use]
     pub fn usage(&self) -> Usage {
+        // Read first, because a request that begins is shown as running before its place is free.
+        let waiting = self.places.taken();
         let usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Usage { waiting: self.places.taken(), ..usage }
+        Usage { waiting, ..usage }
     }
 }
 
@@ -282,8 +284,9 @@ impl Worker {
                 begun += 1;
             }
         }
-        self.life.0.free(begun);
+        // In this order, so that a request that begins is always seen: waiting, running, or for a moment as both.
         self.show(|_| ());
+        self.life.0.free(begun);
     }
 
     /// Divides a batch among its requests. Returns the answers of those that end.

@@ -299,8 +299,10 @@ impl EngineClient {
     /// Returns what the engine had before it delivered its last events, and how many requests wait now.
     #[must_use]
     pub fn usage(&self) -> Usage {
+        // Read first, because a request that begins is shown as running before its place is free.
+        let waiting = self.places.taken();
         let usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Usage { waiting: self.places.taken(), ..usage }
+        Usage { waiting, ..usage }
     }
 }
 
@@ -421,9 +423,11 @@ impl<R: ModelRunner> Worker<R> {
     fn deliver(&mut self) {
         // First, so that who sees the end of a request sees that its pages are free.
         let usage = self.engine.usage();
-        self.life.0.free(self.waiting - usage.waiting);
+        let left = self.waiting - usage.waiting;
         self.waiting = usage.waiting;
         *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = usage;
+        // Then, so that a request that begins is always seen: waiting, running, or for a moment as both.
+        self.life.0.free(left);
         while let Some(event) = self.engine.next_event() {
             let is_last = !matches!(event.kind, EventKind::Token { .. });
             if let Some((events, cancel)) = self.active.get_mut(&event.id)

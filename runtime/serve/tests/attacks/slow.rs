@@ -12,7 +12,7 @@ use tokio::{
 use crate::wire::{answer, check, connect, exchange, get, post, rest, start, summary};
 
 /// A time that passes soon.
-const SOON: Duration = Duration::from_millis(200);
+const SOON: Duration = Duration::from_millis(500);
 
 /// A time that does not pass.
 const NEVER: Duration = Duration::from_secs(3600);
@@ -60,7 +60,7 @@ async fn heads_that_trickle() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_trickle() {
     let server = start(Limits { body: SOON, ..PATIENT }).await;
-    let expected = "408 {\"error\":{\"message\":\"the body took longer than 0.2 s, expected all of it by then\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":\"body_timeout\"}}";
+    let expected = "408 {\"error\":{\"message\":\"the body took longer than 0.5 s, expected all of it by then\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":\"body_timeout\"}}";
     let heads = ["content-length: 5000\r\n", "transfer-encoding: chunked\r\n"];
     for head in heads.map(|headers| post("/v1/chat/completions", headers, "")) {
         assert_eq!(summary(&exchange(&server, &head).await), [expected]);

@@ -7,7 +7,6 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::Duration,
 };
 
 use mlxcel_serve::{Limits, Settings};
@@ -17,10 +16,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::scripted::{Server, Speed};
-
-/// The time after which a test has failed. Nothing waits so long if all is well.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::scripted::{PATIENCE, Server, Speed};
 
 /// Panics of this process.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
@@ -42,7 +38,14 @@ pub(crate) async fn start(limits: Limits) -> Server {
 
 /// Checks that the server answers, that nothing runs, and that nothing has panicked.
 pub(crate) async fn check(server: &Server, what: &str) {
-    let answer = exchange(server, get("/health/live")).await;
+    // On a busy machine a client may be slower than a server with short limits waits.
+    let mut answer = String::new();
+    for _ in 0..5 {
+        answer = exchange(server, get("/health/live")).await;
+        if !answer.is_empty() {
+            break;
+        }
+    }
     assert_eq!(summary(&answer), ["200 {\"status\":\"ok\"}"], "after {what}");
     server.until_idle().await;
     assert_eq!(PANICS.load(Ordering::SeqCst), 0, "after {what}");

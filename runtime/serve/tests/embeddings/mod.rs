@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     chat,
-    scripted::{Server, Speed, loader::Latest, text},
+    scripted::{Server, Speed, loader::Latest, text, until},
 };
 
 const PATH: &str = "/v1/embeddings";
@@ -150,20 +150,23 @@ async fn a_client_that_goes_leaves_the_queue_and_a_full_one_refuses() {
     let (server, open, client) = start().await;
     let body = json!({ "input": "a" });
     let send = || tokio::spawn(Client::new().post(server.url(PATH)).json(&body).send());
-    let until = async |running: usize, waiting: usize| {
-        while (client.usage().running, client.usage().waiting) != (running, waiting) {
-            tokio::task::yield_now().await;
-        }
+    let until_has = async |running: usize, waiting: usize| {
+        until(async || {
+            let usage = client.usage();
+            let is_so = (usage.running, usage.waiting) == (running, waiting);
+            is_so.then_some(()).ok_or_else(|| format!("expected {running} and {waiting}: {usage:?}"))
+        })
+        .await;
     };
     let first = send();
-    until(1, 0).await;
+    until_has(1, 0).await;
     let (second, third) = (send(), send());
-    until(1, 2).await;
+    until_has(1, 2).await;
     let (status, text) = server.post(PATH, &body).await;
     assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{text}");
     second.abort();
     drop(open);
     assert_eq!(first.await.unwrap().unwrap().status(), StatusCode::OK);
     assert_eq!(third.await.unwrap().unwrap().status(), StatusCode::OK);
-    until(0, 0).await;
+    until_has(0, 0).await;
 }

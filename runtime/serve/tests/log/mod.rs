@@ -3,7 +3,6 @@
 use std::{
     io::{self, Write},
     sync::{Arc, Mutex, OnceLock},
-    time::Duration,
 };
 
 use mlxcel_serve::Settings;
@@ -11,7 +10,7 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::scripted::{Server, Speed};
+use crate::scripted::{Server, Speed, until};
 
 /// Lines of all servers of this process, whose requests have ids of their own.
 #[derive(Clone, Default)]
@@ -53,21 +52,18 @@ impl Lines {
 
     /// Waits for the line of a request, and returns it without what differs each time.
     async fn of(&self, id: &str) -> Value {
-        for _ in 0..500 {
+        let mut line = until(async || {
             let text = self.text();
             let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-            if let Some(mut line) =
-                lines.find(|line| line["request_id"] == id && line.get("method").is_some())
-            {
-                assert!(line["seconds"].as_f64().unwrap() > 0.0);
-                for name in ["seconds", "queued_seconds", "first_token_seconds", "timestamp"] {
-                    line.as_object_mut().unwrap().remove(name);
-                }
-                return line;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            let line = lines.find(|line| line["request_id"] == id && line.get("method").is_some());
+            line.ok_or_else(|| format!("found no line of {id} in {text}"))
+        })
+        .await;
+        assert!(line["seconds"].as_f64().unwrap() > 0.0);
+        for name in ["seconds", "queued_seconds", "first_token_seconds", "timestamp"] {
+            line.as_object_mut().unwrap().remove(name);
         }
-        panic!("found no line of {id} in {}", self.text());
+        line
     }
 }
 
@@ -138,11 +134,8 @@ async fn a_client_that_goes_has_a_line() {
     for stream in [true, false] {
         let body = json!({ "prompt": "a", "max_tokens": 400, "ignore_eos": true, "stream": stream });
         let id = format!("gone-{stream}");
-        let is_running = async {
-            while server.engine().usage().running == 0 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
+        let is_running =
+            until(async || (server.engine().usage().running > 0).then_some(()).ok_or("nothing runs"));
         tokio::select! {
             _ = ask(&server, "/v1/completions", &id, &body) => panic!("the client did not go"),
             () = is_running => {}

@@ -1,13 +1,13 @@
 //! What the server tells of itself.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
     chat,
-    scripted::{Server, Speed},
+    scripted::{Server, Speed, until},
 };
 
 /// Returns the lines of `/metrics` that are not 0, without those of times and buckets.
@@ -70,25 +70,19 @@ async fn refused_requests_and_lost_clients_are_counted() {
     for stream in [true, false] {
         server.until_idle().await;
         body["stream"] = stream.into();
-        let sent = Client::new().post(server.url(path)).json(&body).send();
-        _ = tokio::time::timeout(Duration::from_millis(200), async {
-            sent.await.unwrap().text().await.unwrap();
-        })
-        .await
-        .unwrap_err();
+        server.leave(&body).await;
     }
     server.until_idle().await;
     let status = |status: u16| {
         format!("mlxcel_requests_total{{model_name=\"scripted\",endpoint=\"{path}\",status=\"{status}\"}}")
     };
     // The record of a request is dropped after its pages are free.
-    let counts = loop {
+    let counts = until(async || {
         let counts = counts(&server).await;
-        if counts.get(&status(499)) == Some(&(lost as f64)) {
-            break counts;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    };
+        let has_all = counts.get(&status(499)) == Some(&(lost as f64));
+        if has_all { Ok(counts) } else { Err(format!("expected {lost} clients that went: {counts:?}")) }
+    })
+    .await;
     assert_eq!(counts[&status(429)], 1.0);
     assert!(!counts.contains_key(&status(200)), "{counts:?}");
 }
@@ -110,7 +104,7 @@ async fn the_status_shows_models_and_the_slowest_requests() {
             "context": 512, "queue": { "waiting": 0, "limit": 8 }, "running": 0, "rows_per_step": model["rows_per_step"],
             "cache": [{ "window": null, "pages": 8, "free": 8, "cached": 0, "in_use": 0, "page_bytes": 1 }],
             "totals": { "requests": 1, "prompt_tokens": 4, "cached_tokens": 0, "generated_tokens": 4, "steps": 4, "rows": 7 },
-            "history": { "interval_seconds": 5, "points": [] },
+            "history": { "interval_seconds": 5, "points": model["history"]["points"] },
         }],
         "slowest": [{
             "id": slow["id"], "model": "scripted", "endpoint": "/v1/chat/completions", "at": slow["at"],

@@ -16,7 +16,7 @@ use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::scripted::{Server, admin, loader::ScriptedBundle, text};
+use crate::scripted::{Server, admin, loader::ScriptedBundle, text, until};
 
 /// Bundles that answer with the last letter of their file. One that begins with a `!` waits while it is loaded, and one
 /// that begins with a `?` in the middle of its answers, until `is_open`. Their engines end at a `!`.
@@ -83,13 +83,11 @@ impl Bundles {
 
     /// Waits until these models are there, and no others.
     async fn until_alive(&self, expected: &[bool]) {
-        for _ in 0..1000 {
-            if self.alive() == expected {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("found {:?}, expected {expected:?}", self.alive());
+        until(async || {
+            let found = self.alive();
+            if found == expected { Ok(()) } else { Err(format!("found {found:?}, expected {expected:?}")) }
+        })
+        .await;
     }
 
     async fn serve(self: &Arc<Self>, names: &[&str]) -> Server {

@@ -3,10 +3,11 @@
 pub(crate) mod loader;
 
 use std::{
+    fmt::Display,
     path::{Path, PathBuf},
     sync::Mutex,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use mlxcel_artifacts::Digest;
@@ -25,7 +26,10 @@ use tokio::{
 use loader::{Latest, ScriptedBundle, ScriptedLoader};
 
 /// The time that answers have to end when the server stops.
-const DRAIN: Duration = Duration::from_millis(300);
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// The time after which a test has failed. Nothing waits so long if all is well.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The largest body of a request.
 pub(crate) const MAX_BODY: usize = 64 << 10;
@@ -141,29 +145,41 @@ impl Server {
         Client::new().get(self.url(path)).send().await.unwrap().json().await.unwrap()
     }
 
-    /// Sends completions until one has to wait. Their clients go when the set is dropped.
+    /// Sends a completion with as many answers as may wait, of which only one at a time has room to run, and waits
+    /// until all others wait. Its client goes when the set is dropped.
     pub(crate) async fn fill(&self, body: &Value) -> JoinSet<()> {
         let mut running = JoinSet::new();
-        while self.engine().usage().waiting == 0 {
-            let sent = Client::new().post(self.url("/v1/completions")).json(body).send();
-            running.spawn(async move { _ = sent.await });
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let sent = Client::new().post(self.url("/v1/completions")).json(body).send();
+        running.spawn(async move { _ = sent.await });
+        let engine = self.engine();
+        until(async || {
+            let usage = engine.usage();
+            let is_full = usage.running == 1 && usage.waiting + 1 == engine.queue_limit();
+            is_full.then_some(()).ok_or_else(|| format!("the queue is not full: {usage:?}"))
+        })
+        .await;
         running
+    }
+
+    /// Sends a completion, whose client goes as soon as it runs.
+    pub(crate) async fn leave(&self, body: &Value) {
+        let sent = Client::new().post(self.url("/v1/completions")).json(body).send();
+        let client = tokio::spawn(async { sent.await.unwrap().text().await.unwrap() });
+        let engine = self.engine();
+        until(async || (engine.usage().running > 0).then_some(()).ok_or("nothing runs")).await;
+        client.abort();
+        assert!(client.await.unwrap_err().is_cancelled());
     }
 
     /// Waits until no request runs, and checks that no page is held.
     pub(crate) async fn until_idle(&self) {
-        for _ in 0..500 {
+        let pool = until(async || {
             let usage = self.engine().usage();
-            if usage.running + usage.waiting == 0 {
-                let pool = usage.pools[0];
-                assert_eq!(pool.free + pool.cached, pool.pages);
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("requests still run: {:?}", self.engine().usage());
+            let is_idle = usage.running + usage.waiting == 0;
+            is_idle.then(|| usage.pools[0]).ok_or_else(|| format!("requests still run: {usage:?}"))
+        })
+        .await;
+        assert_eq!(pool.free + pool.cached, pool.pages);
     }
 
     /// Begins to stop.
@@ -174,6 +190,18 @@ impl Server {
     /// Waits for the end.
     pub(crate) async fn ended(self) {
         self.served.await.unwrap();
+    }
+}
+
+/// Waits until `check` succeeds, and returns what it found. Its last error tells what never came.
+pub(crate) async fn until<T, E: Display>(mut check: impl AsyncFnMut() -> Result<T, E>) -> T {
+    let start = Instant::now();
+    loop {
+        match check().await {
+            Ok(found) => return found,
+            Err(error) => assert!(start.elapsed() < PATIENCE, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

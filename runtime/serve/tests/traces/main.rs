@@ -6,11 +6,9 @@
 #[allow(dead_code, reason = "the tests of answers need more of it")]
 mod scripted;
 
-use std::time::Duration;
-
 use mlxcel_serve::{Traces, TracesError};
 use reqwest::Client;
-use scripted::{Server, Speed};
+use scripted::{Server, Speed, until};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -136,13 +134,12 @@ async fn a_request_has_spans() {
         .json(&json!({ "prompt": "a", "max_tokens": 5, "stream": true }));
     request.send().await.unwrap().bytes().await.unwrap();
     // A probe is none. A request that is counted was exported.
-    let is_counted = async || {
+    until(async || {
         let metrics = Client::new().get(server.url("/metrics")).send().await.unwrap().text().await.unwrap();
-        metrics.contains("requests_total{model_name=\"scripted\",endpoint=\"/v1/completions\"")
-    };
-    while !is_counted().await {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+        let name = "requests_total{model_name=\"scripted\",endpoint=\"/v1/completions\"";
+        if metrics.contains(name) { Ok(()) } else { Err(metrics) }
+    })
+    .await;
     task::spawn_blocking(|| traces.stop()).await.unwrap();
     let (path, spans) = collected.await.unwrap();
     assert_eq!(path, "post /v1/traces http/1.1");
