@@ -198,11 +198,9 @@ fn a_missing_reference_or_registry_is_an_error() {
     write(&at.join("a"), &[7; 3_000], |_| ());
     assert!(run(&["push", "a", &registry.reference("tiny")]).starts_with("exit 0"));
     // A port where nothing listens.
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let refused = run(&["pull", &format!("localhost:{nobody}/tiny")]).replace(&nobody.to_string(), "NOBODY");
-    insta::assert_snapshot!(refused, @r"
+    insta::assert_snapshot!(run(&["pull", "localhost:1/tiny"]), @r"
     exit 1
-    error: cannot pull localhost:NOBODY/tiny: Connection refused (os error 111)
+    error: cannot pull localhost:1/tiny: Connection refused (os error 111)
     hint: check the registry's name; pass --plain-http if it has no TLS
     ");
 }

@@ -2,7 +2,6 @@
 
 use std::{
     env, fs,
-    net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -30,12 +29,10 @@ impl Registry {
     /// Starts a registry, with basic authentication if `password`.
     pub fn start(folder: &Path, password: bool) -> Self {
         let program = docker_registry();
-        // Another process may take this port first: the loop below checks.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let root = folder.join("registry");
         let mut config = format!(
-            "version: 0.1\nlog:\n  level: error\n  accesslog:\n    disabled: true\nstorage:\n  filesystem:\n    \
-             rootdirectory: {}\nhttp:\n  addr: 127.0.0.1:{port}\n",
+            "version: 0.1\nlog:\n  level: info\n  accesslog:\n    disabled: true\nstorage:\n  filesystem:\n    \
+             rootdirectory: {}\nhttp:\n  addr: 127.0.0.1:0\n",
             root.display()
         );
         if password {
@@ -45,16 +42,27 @@ impl Registry {
         }
         let file = folder.join("registry.yml");
         fs::write(&file, config).unwrap();
-        let log = fs::File::create(folder.join("registry.log")).unwrap();
-        let mut child =
-            Command::new(program).arg("serve").arg(&file).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let log = folder.join("registry.log");
+        let stderr = fs::File::create(&log).unwrap();
+        let child = Command::new(program)
+            .arg("serve")
+            .arg(&file)
+            .stdout(Stdio::null())
+            .stderr(stderr)
+            .spawn()
+            .unwrap();
+        let mut registry = Self { child, port: 0, root };
         let start = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(child.try_wait().unwrap().is_none(), "docker-registry has ended");
-            assert!(start.elapsed() < Duration::from_secs(20), "docker-registry does not answer");
+        loop {
+            let log = fs::read_to_string(&log).unwrap();
+            if let Some(port) = port(&log) {
+                registry.port = port;
+                return registry;
+            }
+            assert!(registry.child.try_wait().unwrap().is_none(), "docker-registry has ended: {log}");
+            assert!(start.elapsed() < Duration::from_secs(60), "docker-registry does not listen: {log}");
             thread::sleep(Duration::from_millis(20));
         }
-        Self { child, port, root }
     }
 
     pub fn reference(&self, name: &str) -> String {
@@ -68,6 +76,11 @@ impl Registry {
         let paths = String::from_utf8(found.stdout).unwrap();
         paths.lines().map(PathBuf::from).find(|path| fs::read(path).unwrap() == bytes).expect("the blob")
     }
+}
+
+/// Finds the port in a registry's log, once it listens. It takes a free one itself, so that nobody else takes that first.
+fn port(log: &str) -> Option<u16> {
+    log.split_once("listening on 127.0.0.1:")?.1.split_once('"')?.0.parse().ok()
 }
 
 /// The user `somebody` with the password `secret`.

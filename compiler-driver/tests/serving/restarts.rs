@@ -43,15 +43,16 @@ fn nginx() -> PathBuf {
     programs.find(|program| program.is_file()).expect("nginx is missing: run `cargo xtask setup`")
 }
 
-/// Returns an address that nothing listens on.
-fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+/// Returns addresses that nothing listens on, all different.
+fn free<const COUNT: usize>() -> [SocketAddr; COUNT] {
+    let listeners = [(); COUNT].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.each_ref().map(|listener| listener.local_addr().unwrap())
 }
 
 impl Nginx {
     /// Starts it in front of servers.
     fn start(servers: [SocketAddr; 2]) -> Self {
-        let (folder, address) = (tempfile::tempdir().unwrap(), free());
+        let (folder, [address]) = (tempfile::tempdir().unwrap(), free());
         let [one, other] = servers;
         // A request goes to the other server if the first refuses the connection. nginx repeats no POST that was sent.
         // The server refuses names that are not its own, and nginx would send that of `upstream`.
@@ -107,7 +108,7 @@ fn a_kill_fails_what_is_in_flight_alone() {
 fn restarts(bundle: &Path) {
     let requests = alone(bundle, 20);
     let start = |address: SocketAddr| Server::of(bundle, &address.to_string(), &[]);
-    let addresses = [free(), free()];
+    let addresses: [SocketAddr; 2] = free();
     let mut servers = addresses.map(start);
     let nginx = Nginx::start(addresses);
     let (answered, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
