@@ -380,21 +380,24 @@ fn names_in(folder: &Path) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
+    use std::{ffi::OsString, os::unix::fs::symlink};
 
     use super::*;
 
     #[test]
     fn another_version_is_wrong_and_not_missing() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("iree-compile");
-        fs::write(&path, "#!/bin/sh\necho IREE compiler version 3.12.0\n").unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(&path, mode).unwrap();
+        // An executable that is written here could still be open in a child process of another test when it is run.
+        let path = folder.path().join("older");
+        symlink(
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler-driver/tests/fakes/iree-compile"),
+            &path,
+        )
+        .unwrap();
         let detection = detect_program(&Workspace::at("/".into(), Box::new(|_| None)), &path, |version| {
             release(version) == IREE_VERSION
         });
-        assert_eq!(detection, Detection::WrongVersion { found: "3.12.0".to_owned(), path });
+        assert_eq!(detection, Detection::WrongVersion { found: "3.12.1".to_owned(), path });
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! The script with programs that stand for those of a GPU.
 
-use std::{os::unix::fs::symlink, process::Command};
+use std::{
+    io::Write as _,
+    os::unix::fs::symlink,
+    process::{Command, Stdio},
+};
 
 use tempfile::TempDir;
 
@@ -32,9 +36,14 @@ fn the_committed_files_have_cases() {
 const RIGHT: &str =
     r#"echo '{"prompt_tokens":[1],"tokens":[3,4],"text":"\"tokens\":[9]","timings":{},"device":"cuda, A"}'"#;
 
+/// Makes an executable. Another process writes it: what a test writes itself could still be open in a child process of
+/// another test when it is run.
 fn program(folder: &Path, name: &str, text: &str) {
-    write(&folder.join(name), text).unwrap();
-    fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(folder.join(name));
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
 }
 
 /// Returns a folder with the script, an `mlxcel-run` that starts and is then the shell script `answer`, and an `mlxcel-bench` that
