@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 
 /// The longest silence of a server, whose streams have pings.
-const SILENCE: Duration = Duration::from_secs(120);
+const SILENCE: Duration = Duration::from_secs(600);
 
 /// The end of a stream that is whole.
 const DONE: &str = "[DONE]";
