@@ -26,6 +26,9 @@ static struct mlxcel_program* program;
 static struct mlxcel_function* function;
 static struct mlxcel_stream* stream;
 
+// Where the two threads that read the stream wait for each other, so that neither has ended when the other begins.
+static pthread_barrier_t both;
+
 static void* other_thread(void* user) {
   (void)user;
   EXPECT(mlxcel_function_call(function), MLXCEL_CODE_THREAD, "another thread");
@@ -42,6 +45,7 @@ static void* waiting_thread(void* user) {
   (void)user;
   enum mlxcel_event event;
   struct mlxcel_piece piece;
+  pthread_barrier_wait(&both);
   // Either of the two threads may be first.
   struct mlxcel_error* error = NULL;
   for (int i = 0; i < 200 && !error; ++i) error = mlxcel_stream_next(stream, 5, &event, &piece);
@@ -186,10 +190,12 @@ static void engines(const char* path) {
   struct mlxcel_answer* answer = NULL;
   EXPECT(mlxcel_stream_answer(stream, &answer), MLXCEL_CODE_USAGE, "not complete");
   pthread_t thread;
+  pthread_barrier_init(&both, NULL, 2);
   pthread_create(&thread, NULL, waiting_thread, NULL);
   void* first = waiting_thread(NULL);
   void* second = NULL;
   pthread_join(thread, &second);
+  pthread_barrier_destroy(&both);
   if (!first && !second) {
     fprintf(stderr, "two threads have read a stream\n");
     ++failures;
