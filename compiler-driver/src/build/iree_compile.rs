@@ -381,7 +381,7 @@ mod tests {
         let error = compile(None, &started);
         assert!(matches!(error, Some(Error::Cancelled)), "{error:?}");
         test_support::assert_ended(&toolchain.executable);
-        let error = compile(Some(Duration::from_secs(2)), &|| false);
+        let error = compile(Some(Duration::from_secs(5)), &|| false);
         assert!(matches!(error, Some(Error::TimeLimit { .. })), "{error:?}");
         test_support::assert_ended(&toolchain.executable);
     }

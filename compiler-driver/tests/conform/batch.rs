@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use super::{cases::Case, compare::compare};
 
 /// The longest time of a compilation.
-const TIME_LIMIT: Duration = Duration::from_secs(300);
+const TIME_LIMIT: Duration = Duration::from_secs(900);
 
 /// Why a test that compares nothing is not run.
 const NO_CHECK: &str = "found no check";

@@ -207,7 +207,7 @@ fn a_server_that_is_silent_keeps_nobody() {
         run.join().unwrap().unwrap_err()
     });
     assert_eq!(text, "error: cancelled; what was downloaded stays in the cache");
-    assert!(start.elapsed() < Duration::from_secs(20));
+    assert!(start.elapsed() < Duration::from_secs(50));
 }
 
 #[test]

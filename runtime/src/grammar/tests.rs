@@ -261,7 +261,7 @@ fn hostile_constraints_end() {
             Err(error) => assert!(error.to_string().chars().count() < 500, "{name}: {error}"),
         }
         // Seconds here are hours where nothing bounds the work.
-        assert!(start.elapsed() < Duration::from_secs(60), "{name}");
+        assert!(start.elapsed() < Duration::from_secs(600), "{name}");
     }
 }
 
