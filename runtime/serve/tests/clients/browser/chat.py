@@ -17,6 +17,7 @@ from .driver import (
     settings,
     texts,
     until_kept,
+    until_promised,
     written,
 )
 
@@ -221,12 +222,12 @@ def case_code_is_copied(world: World):
     page.wait_for_function("() => window.hasCopied")
     assert page.evaluate("navigator.clipboard.readText()") == "print('<b>')"
     page.locator(".message.assistant").get_by_role("button", name="Copy", exact=True).click()
-    page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.startsWith('Some code'))")
+    until_promised(page, "() => navigator.clipboard.readText().then((text) => text.startsWith('Some code'))")
     assert page.evaluate("navigator.clipboard.readText()") == CODE
     with written(world, page, text="```make\nall:\n\tcc a.c\n```"):
         ask(page, "a rule needs its tab")
     page.locator(".message.assistant").last.get_by_role("button", name="Copy code").click()
-    page.wait_for_function("() => navigator.clipboard.readText().then((text) => text === 'all:\\n\\tcc a.c')")
+    until_promised(page, "() => navigator.clipboard.readText().then((text) => text === 'all:\\n\\tcc a.c')")
 
 
 def case_reasoning_and_calls_are_shown(world: World):

@@ -192,9 +192,18 @@ def grows(page: Page, length: int = 20):
     page.wait_for_function(script, arg=length)
 
 
+def until_promised(page: Page, script: str, given=None):
+    """Waits until the promise that `script` returns is one of true. `wait_for_function` takes every promise for true."""
+    for _ in range(1200):
+        if page.evaluate(script, given):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"found nothing true within a minute of {script}")
+
+
 def until_kept(page: Page, check: str, given=None):
     """Waits until the browser's database has a chat of which `check`, a function of it and of `given`, is true."""
-    page.wait_for_function(KEPT.replace("CHECK", check), arg=given)
+    until_promised(page, KEPT.replace("CHECK", check), given)
 
 
 def hold_undo(page: Page):
