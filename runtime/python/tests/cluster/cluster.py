@@ -20,6 +20,8 @@ os.environ |= {
     "PYTHONWARNINGS": "ignore",
     # Otherwise workers starve while this machine does something else, too: 15 is Ray's default.
     "RAY_worker_niceness": "0",
+    # Workers start when there is something to do: most of those that are started before end unused.
+    "RAY_prestart_worker_first_driver": "0",
     # A node that was killed is missed after 5 s, and queues are looked at twice in a second.
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "500",
@@ -28,6 +30,7 @@ os.environ |= {
     "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
 }
 import ray  # noqa: E402
+import ray._private.utils  # noqa: E402
 from ray.cluster_utils import Cluster  # noqa: E402
 
 import mlxcel  # noqa: E402
@@ -37,6 +40,10 @@ PROGRAMS = Path(os.environ.get("MLXCEL_TEST_PROGRAMS", "/nonexistent"))
 IS_FULL = os.environ.get("MLXCEL_RAY") == "full"
 
 only_in_full = pytest.mark.skipif(not IS_FULL, reason="takes long: cargo xtask ray, or MLXCEL_RAY=full")
+
+
+# Nobody looks at a dashboard: its agent on each node is the one of a Ray that was installed without it, which does nothing.
+ray._private.utils.get_dashboard_dependency_error = lambda: ImportError("not needed")
 
 
 class Nodes:
@@ -50,7 +57,16 @@ class Nodes:
         os.environ["RAY_TMPDIR"] = self.temporary.name
         self.cluster = Cluster(
             initialize_head=True,
-            head_node_args=self._node(0, {"temp_dir": f"{self.temporary.name}/ray", "include_dashboard": False}),
+            head_node_args=self._node(
+                0,
+                {
+                    "temp_dir": f"{self.temporary.name}/ray",
+                    # What shows logs and adds machines is not needed either.
+                    "include_dashboard": False,
+                    "include_log_monitor": False,
+                    "no_monitor": True,
+                },
+            ),
         )
         ray.init(address=self.cluster.address, log_to_driver=False, logging_level="ERROR")
         self.nodes: dict[str, object] = {}

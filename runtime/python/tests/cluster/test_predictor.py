@@ -115,6 +115,13 @@ def test_a_row_that_is_refused_ends_the_data_set(make, row):
         predictor({"prompt": [[97], row]})
 
 
+def test_a_column_that_is_not_there(make):
+    predictor, native = make(column="question")
+    with pytest.raises(mlxcel.RequestError, match="found the columns prompt, expected one named question"):
+        predictor({"prompt": ["And"]})
+    assert native.calls == []
+
+
 def test_blocks_of_embeddings_can_be_joined(make):
     predictor, _ = make(width=3, errors="column")
     batches = [predictor(batch_of("prompt", rows)) for rows in (["a", "b"], ["c", chr(REFUSED)], [chr(REFUSED)])]

@@ -26,17 +26,21 @@ def expected(demo) -> list[str]:
 
 
 class Served:
-    """The application on three nodes with one CPU each."""
+    """The application on nodes with one CPU each: as many as it has replicas at most."""
 
     def __init__(self, nodes, demo: str) -> None:
         self.nodes, self.demo = nodes, demo
+        self.running: tuple | None = None
         nodes.remove_all()
-        self.ids = nodes.add(3)
+        self.ids = nodes.add(3 if IS_FULL else 1)
         port = free_port()
         serve.start(http_options={"host": "127.0.0.1", "port": port}, proxy_location="HeadOnly")
         self.url = f"http://127.0.0.1:{port}"
 
     def run(self, least: int, most: int, **options: object) -> None:
+        """Runs it with these options. One that runs with them already is not replaced."""
+        if self.running == (least, most, options):
+            return
         autoscaling = {"upscale_delay_s": 0.5, "downscale_delay_s": 2, "look_back_period_s": 1.5}
         app = mlxcel.ray.app(
             self.demo,
@@ -49,6 +53,7 @@ class Served:
             **options,
         )
         serve.run(app, name="demo", logging_config={"log_level": "WARNING"})
+        self.running = (least, most, options)
 
     def replicas(self) -> int:
         """Returns the replicas that run; 0 while another is stopped."""
