@@ -16,6 +16,7 @@ from .driver import (
     send,
     settings,
     texts,
+    until,
     until_kept,
     until_promised,
     written,
@@ -52,7 +53,7 @@ def case_a_seed_gives_the_same_answer(world: World):
     settings(page, max_tokens=30, temperature=1, seed=7)
     first = ask(page, "And the LORD said")
     page.locator(".message.assistant").get_by_role("button", name="Regenerate").click()
-    page.wait_for_function("text => document.querySelector('.message.assistant .body').innerText.trim() === text", arg=first)
+    until(page, "text => document.querySelector('.message.assistant .body').innerText.trim() === text", first)
     ended(page, 2)
     assert texts(page)[-1] == first
     settings(page, seed=8)
@@ -144,7 +145,7 @@ def case_a_message_is_deleted_and_comes_back(world: World):
     page.locator(".message.assistant").get_by_role("button", name="Delete").click()
     # Without a text, what is last is answered.
     page.press("#message", "Enter")
-    page.wait_for_function("() => document.querySelectorAll('.message').length === 2")
+    until(page, "() => document.querySelectorAll('.message').length === 2")
     ended(page, 2)
 
 
@@ -219,7 +220,7 @@ def case_code_is_copied(world: World):
     assert page.locator(".code-head span").text_content() == "python"
     page.evaluate(NOTE_COPIED)
     page.get_by_role("button", name="Copy code").click()
-    page.wait_for_function("() => window.hasCopied")
+    until(page, "() => window.hasCopied")
     assert page.evaluate("navigator.clipboard.readText()") == "print('<b>')"
     page.locator(".message.assistant").get_by_role("button", name="Copy", exact=True).click()
     until_promised(page, "() => navigator.clipboard.readText().then((text) => text.startsWith('Some code'))")
@@ -257,9 +258,9 @@ def case_the_end_stays_in_view_if_it_is(world: World):
     at_end = "() => { const s = document.querySelector('#scroller'); return s.scrollHeight - s.scrollTop - s.clientHeight < 4 }"
     with written(world, page, text="line of words\n\n" * 150, pace=0.004, size=15, limit=100) as writer:
         send(page, "long")
-        page.wait_for_function("() => document.querySelectorAll('.message.assistant .body p').length === 100")
-        page.wait_for_function("() => document.querySelector('#scroller').scrollTop > 300")
-        page.wait_for_function(at_end)
+        until(page, "() => document.querySelectorAll('.message.assistant .body p').length === 100")
+        until(page, "() => document.querySelector('#scroller').scrollTop > 300")
+        until(page, at_end)
         page.mouse.move(600, 300)
         page.mouse.wheel(0, -500)
         page.wait_for_selector("#to-end", state="visible")
@@ -268,7 +269,7 @@ def case_the_end_stays_in_view_if_it_is(world: World):
         ended(page)
         assert page.evaluate("document.querySelector('#scroller').scrollTop") <= before
     page.get_by_role("button", name="Go to the end").click()
-    page.wait_for_function(at_end)
+    until(page, at_end)
     assert page.locator("#to-end").is_hidden()
 
 

@@ -55,6 +55,8 @@ async (given) => {
 }
 """
 
+POLL = 50  # milliseconds
+
 WIDE = {"width": 1280, "height": 800}
 PHONE = {"width": 360, "height": 740}
 
@@ -152,7 +154,7 @@ def ended(page: Page, count: int | None = None):
     """Waits until nothing is written, and checks the number of messages."""
     page.wait_for_selector("#send", state="visible")
     # What came last is drawn, and spoken, with the next frame.
-    page.wait_for_function("() => !document.querySelector('.message[aria-busy=true]')")
+    until(page, "() => !document.querySelector('.message[aria-busy=true]')")
     if count is not None:
         assert page.locator(".message").count() == count, texts(page)
 
@@ -161,7 +163,7 @@ def ask(page: Page, text: str) -> str:
     """Sends a message, and returns the answer's text."""
     before = page.locator(".message").count()
     send(page, text)
-    page.wait_for_function("count => document.querySelectorAll('.message').length === count", arg=before + 2)
+    until(page, "count => document.querySelectorAll('.message').length === count", before + 2)
     ended(page)
     return texts(page)[-1]
 
@@ -189,7 +191,12 @@ def recorded_speech(page: Page) -> list[str]:
 def grows(page: Page, length: int = 20):
     """Waits until so much of the last answer is there."""
     script = "length => [...document.querySelectorAll('.message.assistant .body')].at(-1)?.innerText.length > length"
-    page.wait_for_function(script, arg=length)
+    until(page, script, length)
+
+
+def until(page: Page, script: str, given=None):
+    """Waits until `script` returns something true. By default it would be asked with every frame, each drawn for that alone."""
+    page.wait_for_function(script, arg=given, polling=POLL)
 
 
 def until_promised(page: Page, script: str, given=None):
@@ -197,7 +204,7 @@ def until_promised(page: Page, script: str, given=None):
     for _ in range(1200):
         if page.evaluate(script, given):
             return
-        page.wait_for_timeout(50)
+        page.wait_for_timeout(POLL)
     raise AssertionError(f"found nothing true within a minute of {script}")
 
 

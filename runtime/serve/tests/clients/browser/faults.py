@@ -2,7 +2,7 @@
 
 import json
 
-from .driver import World, ask, chat_page, ended, send, settings, texts, until_kept, written
+from .driver import World, ask, chat_page, ended, send, settings, texts, until, until_kept, written
 
 # Each notice is shown for a second.
 NOTE_NOTICES = """
@@ -114,7 +114,7 @@ def case_key_is_asked_for(world: World):
     assert page.evaluate("document.activeElement.id") == "key-input"
     page.fill("#key-input", "wrong")
     page.keyboard.press("Enter")
-    page.wait_for_function("() => document.querySelector('#key-input')?.value === 'wrong'")
+    until(page, "() => document.querySelector('#key-input')?.value === 'wrong'")
     dialog.wait_for()
     page.fill("#key-input", "not a key")
     page.keyboard.press("Enter")
@@ -216,7 +216,7 @@ def case_hostile_texts_are_text(world: World):
     page.get_by_role("button", name="New chat").click()
     page.reload()
     page.locator("#chat-list a").first.click()
-    page.wait_for_function("count => document.querySelectorAll('.message').length === count", arg=2 * len(HOSTILE))
+    until(page, "count => document.querySelectorAll('.message').length === count", 2 * len(HOSTILE))
     assert page.evaluate(FOREIGN) == [[], None]
     assert page.locator("#chat-title").inner_text().startswith("<script>")
     assert page.locator("#chat-list script, #chat-title *").count() == 0

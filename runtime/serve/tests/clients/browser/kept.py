@@ -16,6 +16,7 @@ from .driver import (
     send,
     settings,
     texts,
+    until,
     until_kept,
     written,
 )
@@ -33,7 +34,7 @@ def titles(page) -> list[str]:
 
 def quiet(page):
     """Waits until no chat of the list is being answered, here or in another tab."""
-    page.wait_for_function("() => document.querySelectorAll('.running').length === 0")
+    until(page, "() => document.querySelectorAll('.running').length === 0")
 
 
 def case_chats_outlive_the_page(world: World):
@@ -52,13 +53,13 @@ def case_chats_outlive_the_page(world: World):
     page.wait_for_selector(".message")
     assert texts(page)[0] == "the second chat"
     page.get_by_role("link", name="the first chat").click()
-    page.wait_for_function("() => document.querySelector('.message .body').innerText === 'the first chat'")
+    until(page, "() => document.querySelector('.message .body').innerText === 'the first chat'")
     assert texts(page) == first, (texts(page), first)
     assert page.input_value("#system") == "Be brief."
     assert page.locator("[aria-current=page]").inner_text() == "the first chat"
     assert "first token" in page.locator(".message.assistant").text_content()
     page.go_back()
-    page.wait_for_function("() => document.querySelector('.message .body').innerText === 'the second chat'")
+    until(page, "() => document.querySelector('.message .body').innerText === 'the second chat'")
 
 
 def case_chats_are_renamed_and_deleted(world: World):
@@ -101,7 +102,7 @@ def case_an_answer_goes_on_in_another_chat(world: World):
         writer.go_on()
         quiet(page)
     page.get_by_role("link", name="long").click()
-    page.wait_for_function("() => document.querySelectorAll('.message').length === 2")
+    until(page, "() => document.querySelectorAll('.message').length === 2")
     assert texts(page)[-1].split() == ["word"] * 120
 
 
@@ -119,7 +120,7 @@ def case_tabs_share_chats(world: World):
     page.get_by_role("button", name="Delete seen in both").click()
     other.locator("#chat-list a").wait_for(state="detached")
     # The list is drawn before the messages.
-    other.wait_for_function("() => document.querySelectorAll('.message').length === 0")
+    until(other, "() => document.querySelectorAll('.message').length === 0")
 
 
 def case_a_chat_that_is_deleted_while_it_is_answered_stays_deleted(world: World):
@@ -148,7 +149,7 @@ def case_a_chat_that_is_deleted_while_it_is_answered_stays_deleted(world: World)
 def case_tabs_keep_what_each_of_them_changed(world: World):
     page = chat_page(world)
     other = world.tab(page.context)
-    with written(world, page, text="word " * 600, pace=0.01, limit=300) as writer:
+    with written(world, page, text="word " * 120, pace=0.01, limit=60) as writer:
         send(page, "shared")
         other.get_by_role("link", name="shared").click()
         grows(other)
@@ -164,16 +165,16 @@ def case_tabs_keep_what_each_of_them_changed(world: World):
         writer.go_on()
         ended(page, 2)
     # The page has heard what the other tab kept, and that one what the page did.
-    page.wait_for_function("() => document.querySelector('#system').value === 'Be brief.'")
+    until(page, "() => document.querySelector('#system').value === 'Be brief.'")
     quiet(other)
     page.reload()
     page.wait_for_selector(".message")
     for tab in [page, other]:
         assert titles(tab) == ["renamed"] and tab.input_value("#system") == "Be brief."
-        assert texts(tab)[0] == "shared" and texts(tab)[1].split() == ["word"] * 600
+        assert texts(tab)[0] == "shared" and texts(tab)[1].split() == ["word"] * 120
     with written(world, other, text="Yes."):
         assert ask(other, "and now") == "Yes."
-    page.wait_for_function("() => document.querySelectorAll('.message').length === 4")
+    until(page, "() => document.querySelectorAll('.message').length === 4")
 
 
 def case_an_answer_in_another_tab_disturbs_nothing(world: World):
@@ -313,10 +314,9 @@ def case_long_chats_work(world: World):
     page.locator("#import-file").set_input_files({"name": "c.json", "mimeType": "application/json", "buffer": file})
     page.get_by_text("One chat was imported.").wait_for()
     page.get_by_role("link", name="huge").click()
-    page.wait_for_function("() => document.querySelectorAll('.message').length === 1000")
-    page.wait_for_function(
-        "() => { const s = document.querySelector('#scroller'); return s.scrollHeight - s.scrollTop - s.clientHeight < 80 }"
-    )
+    until(page, "() => document.querySelectorAll('.message').length === 1000")
+    at_end = "() => { const s = document.querySelector('#scroller'); return s.scrollHeight - s.scrollTop - s.clientHeight < 80 }"
+    until(page, at_end)
     with written(world, page, text="The *last* word."):
         assert ask(page, "one more") == "The last word."
 

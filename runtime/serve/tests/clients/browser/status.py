@@ -3,7 +3,7 @@
 import json
 import urllib.request
 
-from .driver import World
+from .driver import World, until
 from .people import check_access
 
 
@@ -166,7 +166,7 @@ def case_status_is_asked_for_by_one_loop(world: World):
     button.evaluate(CLICK_TWICE)
     page.wait_for_selector(".model")
     # One loop asks at once and after three seconds.
-    page.wait_for_function("() => asked.length > 1")
+    until(page, "() => asked.length > 1")
     first, second, *_ = page.evaluate("asked")
     assert second - first > 2900, (first, second)
 
