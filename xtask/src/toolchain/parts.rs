@@ -221,9 +221,9 @@ pub(crate) const PARTS: &[Part] = &[
     },
     Part {
         name: "chromium",
-        expected: "chromium on the PATH",
+        expected: "chromium-headless-shell on the PATH",
         need: Need::Tests,
-        supply: Supply::Debian(&["chromium", "fonts-liberation"]),
+        supply: Supply::Debian(&["chromium-headless-shell", "fonts-liberation"]),
         variables: &[],
         detect: detect::chromium,
     },

@@ -26,7 +26,7 @@ def main() -> int:
     parser.add_argument("--key", help="its key")
     parser.add_argument("--screenshots", metavar="FOLDER", help="where pictures are written")
     parser.add_argument("--only", default="", metavar="TEXT", help="runs the cases with this text in their name")
-    parser.add_argument("--chromium", default="/usr/bin/chromium", metavar="PATH", help="the browser")
+    parser.add_argument("--chromium", default="/usr/bin/chromium-headless-shell", metavar="PATH", help="the browser")
     options = parser.parse_args()
     keyed = (options.keyed_url.rstrip("/"), options.key) if options.keyed_url else None
     cases = [case for module in MODULES for case in module.CASES_HERE if options.only in case.__name__]
