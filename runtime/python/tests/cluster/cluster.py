@@ -30,7 +30,6 @@ os.environ |= {
     "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
 }
 import ray  # noqa: E402
-import ray._private.utils  # noqa: E402
 from ray.cluster_utils import Cluster  # noqa: E402
 
 import mlxcel  # noqa: E402
@@ -40,10 +39,6 @@ PROGRAMS = Path(os.environ.get("MLXCEL_TEST_PROGRAMS", "/nonexistent"))
 IS_FULL = os.environ.get("MLXCEL_RAY") == "full"
 
 only_in_full = pytest.mark.skipif(not IS_FULL, reason="takes long: cargo xtask ray, or MLXCEL_RAY=full")
-
-
-# Nobody looks at a dashboard: its agent on each node is the one of a Ray that was installed without it, which does nothing.
-ray._private.utils.get_dashboard_dependency_error = lambda: ImportError("not needed")
 
 
 class Nodes:
