@@ -44,12 +44,13 @@ pub(crate) fn python(workspace: &Workspace, folder: &Path, packages: Packages<'_
     if is_ready(folder, &stamp) {
         return Ok(python);
     }
-    shell::run_to_stderr(uv(workspace, &["venv", "--quiet", "--clear"])?.arg(folder)).with_context(|| {
-        format!(
-            "cannot make a virtual environment in {}\nhint: df -h shows whether the disk is full",
-            folder.display()
-        )
-    })?;
+    shell::run_to_stderr(uv(workspace, &["venv", "--quiet", "--clear", "--python", "python3"])?.arg(folder))
+        .with_context(|| {
+            format!(
+                "cannot make a virtual environment in {}\nhint: df -h shows whether the disk is full",
+                folder.display()
+            )
+        })?;
     // A file system that shares blocks of files with uv's cache is rare, and there is no cache.
     let mut install = uv(workspace, &["pip", "install", "--quiet", "--link-mode", "copy", "--python"])?;
     install.arg(&python);
