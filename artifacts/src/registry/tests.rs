@@ -133,7 +133,7 @@ fn an_upload_that_stands_still_ends() {
         let upload = uploaded(std::future::pending::<Result<(), _>>(), (&sent, 10), patience, progress);
         let error = runtime.block_on(upload).unwrap_err().to_string();
         assert!(error.contains(problem), "{error}");
-        assert!(start.elapsed() >= Duration::from_millis(least) && reported >= 1);
+        assert!(start.elapsed() >= Duration::from_millis(least) && reported >= least / 150);
     }
 }
 

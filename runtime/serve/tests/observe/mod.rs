@@ -1,6 +1,6 @@
 //! What the server tells of itself.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
@@ -89,6 +89,7 @@ async fn refused_requests_and_lost_clients_are_counted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_status_shows_models_and_the_slowest_requests() {
+    let start = Instant::now();
     let server = Server::start(Speed::Fast).await;
     server.ask("/v1/chat/completions", &chat("ab")).await;
     server.until_idle().await;
@@ -97,6 +98,9 @@ async fn the_status_shows_models_and_the_slowest_requests() {
     let is_past = |value: &Value| value.as_f64().unwrap() > 0.0;
     assert!(is_past(&status["uptime_seconds"]) && is_past(&slow["at"]) && is_past(&slow["seconds"]));
     assert!(is_past(&slow["queued_seconds"]) && is_past(&slow["first_token_seconds"]));
+    // There is one at the end of each interval: none, unless this took longer than one.
+    let points = model["history"]["points"].as_array().unwrap();
+    assert!(points.len() as u64 <= start.elapsed().as_secs() / 5, "{points:?}");
     let expected = json!({
         "version": env!("CARGO_PKG_VERSION"), "uptime_seconds": status["uptime_seconds"], "draining": false,
         "models": [{
@@ -104,7 +108,7 @@ async fn the_status_shows_models_and_the_slowest_requests() {
             "context": 512, "queue": { "waiting": 0, "limit": 8 }, "running": 0, "rows_per_step": model["rows_per_step"],
             "cache": [{ "window": null, "pages": 8, "free": 8, "cached": 0, "in_use": 0, "page_bytes": 1 }],
             "totals": { "requests": 1, "prompt_tokens": 4, "cached_tokens": 0, "generated_tokens": 4, "steps": 4, "rows": 7 },
-            "history": { "interval_seconds": 5, "points": model["history"]["points"] },
+            "history": { "interval_seconds": 5, "points": points },
         }],
         "slowest": [{
             "id": slow["id"], "model": "scripted", "endpoint": "/v1/chat/completions", "at": slow["at"],
