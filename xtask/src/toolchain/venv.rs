@@ -51,7 +51,7 @@ pub(crate) fn python(workspace: &Workspace, folder: &Path, packages: Packages<'_
                 folder.display()
             )
         })?;
-    // A file system that shares blocks of files with uv's cache is rare, and there is no cache.
+    // There is no cache that files could be linked to.
     let mut install = uv(workspace, &["pip", "install", "--quiet", "--link-mode", "copy", "--python"])?;
     install.arg(&python);
     let what = match packages {
