@@ -14,18 +14,28 @@ use std::path::Path;
 use anyhow::Result;
 
 use self::{graph::Graph, resolve::definitions, source::Crate};
+use crate::parallel;
 
 /// Returns a description of every circle in the crates whose roots are among `files`.
 pub(crate) fn check(root: &Path, files: &[String]) -> Result<Vec<String>> {
+    let roots: Vec<&String> =
+        files.iter().filter(|file| is_crate_root(file) && root.join(file).is_file()).collect();
     let mut found = Vec::new();
-    for file in files.iter().filter(|file| is_crate_root(file) && root.join(file).is_file()) {
-        let package = file.split_once("/src/").map_or("", |(package, _)| package);
-        let source = Crate::read(root, file)?;
-        for circle in graph(&source).circles() {
-            found.push(format!("{package}: found an import circle, expected none\n{}", circle.join("\n")));
-        }
+    for of_crate in parallel::map(&roots, |file| check_crate(root, file)) {
+        found.extend(of_crate?);
     }
     Ok(found)
+}
+
+/// Returns a description of every circle in the crate whose root is `file`.
+fn check_crate(root: &Path, file: &str) -> Result<Vec<String>> {
+    let package = file.split_once("/src/").map_or("", |(package, _)| package);
+    let source = Crate::read(root, file)?;
+    let circles = graph(&source).circles();
+    let line = |circle: Vec<String>| {
+        format!("{package}: found an import circle, expected none\n{}", circle.join("\n"))
+    };
+    Ok(circles.into_iter().map(line).collect())
 }
 
 /// Libraries and programs. Every program is a crate of its own.
