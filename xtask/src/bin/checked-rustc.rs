@@ -1,17 +1,20 @@
-//! The compiler of `cargo xtask ci`: compiles a crate of the workspace, and then has clippy and rustdoc check it.
+//! The compiler of `cargo xtask ci`: compiles a crate of the workspace with clippy's lints, and then has rustdoc check it.
 //!
 //! cargo runs it as `RUSTC_WORKSPACE_WRAPPER`: the first argument is rustc, and the others are rustc's. `cargo clippy` and
 //! `cargo doc` would compile every dependency once more, since cargo keeps what it makes for checks apart from builds.
+//!
+//! clippy is rustc with more lints, and makes what rustc makes, but for optimizations ahead of LLVM, which it leaves out. Tests of
+//! unoptimized code run as fast, and crates are analyzed once in place of twice.
 
 use std::{
     env,
     ffi::OsString,
-    fs, io,
+    io,
     path::{Path, PathBuf},
-    process::{self, Command, ExitCode},
+    process::{Command, ExitCode},
 };
 
-/// What the checks print reaches cargo as rustc's own messages do. Files that they write are none of its business.
+/// What rustdoc prints reaches cargo as rustc's own messages do.
 const MESSAGES: [&str; 2] = ["--error-format=json", "--json=diagnostic-rendered-ansi"];
 const WARNINGS_ARE_ERRORS: [&str; 2] = ["-D", "warnings"];
 /// What cargo names the program of a build script.
@@ -38,27 +41,21 @@ fn failure(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Returns the exit status of the first of the three that fails, as each stops what follows.
+/// Returns the exit status of the first that fails, as each stops what follows.
 fn compile_and_check(rustc: &Path, arguments: &[String]) -> io::Result<ExitCode> {
-    let mut compile = Command::new(rustc);
-    compile.args(arguments);
-    let Some(unit) = Unit::read(arguments) else { return run(&mut compile) };
-    let scratch = unit.folder.join(format!("checked-{}", process::id()));
-    let mut commands = vec![compile, unit.clippy(rustc, &scratch)];
-    if unit.has_documentation() {
-        commands.push(unit.rustdoc(rustc));
+    let Some(unit) = Unit::read(arguments) else { return run(Command::new(rustc).args(arguments)) };
+    let outcome = run(&mut linted(rustc, arguments))?;
+    if outcome != ExitCode::SUCCESS || !unit.has_documentation() {
+        return Ok(outcome);
     }
-    let mut outcome = ExitCode::SUCCESS;
-    for mut command in commands {
-        outcome = run(&mut command)?;
-        if outcome != ExitCode::SUCCESS {
-            break;
-        }
-    }
-    match fs::remove_dir_all(&scratch) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(outcome),
-    }
+    run(&mut unit.rustdoc(rustc))
+}
+
+/// Returns the command that compiles as rustc does, and lints as `cargo clippy` does.
+fn linted(rustc: &Path, arguments: &[String]) -> Command {
+    let mut command = Command::new(rustc.with_file_name("clippy-driver"));
+    command.arg(rustc).args(arguments).args(WARNINGS_ARE_ERRORS);
+    command
 }
 
 fn run(command: &mut Command) -> io::Result<ExitCode> {
@@ -76,7 +73,7 @@ struct Unit<'a> {
     name: &'a str,
     /// Where what rustc makes goes.
     folder: PathBuf,
-    /// The arguments but for what is made, where, and how it is told.
+    /// The arguments of rustdoc: without what is made, where, and how it is told.
     arguments: Vec<&'a str>,
 }
 
@@ -109,14 +106,6 @@ impl<'a> Unit<'a> {
         Some(Self { name: name?, folder: folder?, arguments: kept })
     }
 
-    /// Returns the command that lints the crate, as `cargo clippy` does.
-    fn clippy(&self, rustc: &Path, scratch: &Path) -> Command {
-        let mut command = Command::new(rustc.with_file_name("clippy-driver"));
-        command.arg(rustc).args(&self.arguments).args(MESSAGES).args(WARNINGS_ARE_ERRORS);
-        command.arg("--emit=metadata").arg("--out-dir").arg(scratch);
-        command
-    }
-
     /// Returns the command that checks the documentation and makes no pages.
     fn rustdoc(&self, rustc: &Path) -> Command {
         let mut command = Command::new(rustc.with_file_name("rustdoc"));
@@ -144,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_get_what_the_crate_is_and_not_what_is_made_of_it() {
+    fn rustdoc_gets_what_the_crate_is_and_not_what_is_made_of_it() {
         let arguments = words(
             "--crate-name a --edition=2024 src/lib.rs --error-format=json --json=artifacts --crate-type lib \
              --emit=dep-info,metadata,link -C opt-level=1 -C incremental=i --out-dir deps -l static=c --extern b=libb.rmeta",
@@ -176,9 +165,19 @@ mod tests {
     }
 
     #[test]
+    fn the_linting_compiler_gets_all_arguments() {
+        let command = linted(Path::new("bin/rustc"), &words("--crate-name a -C opt-level=1"));
+        let found: Vec<_> = command.get_args().filter_map(|argument| argument.to_str()).collect();
+        assert_eq!(command.get_program(), "bin/clippy-driver");
+        assert_eq!(found.join(" "), "bin/rustc --crate-name a -C opt-level=1 -D warnings");
+    }
+
+    #[test]
     fn a_failure_of_the_compiler_is_the_outcome() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/bin/false", folder.path().join("clippy-driver")).unwrap();
         let arguments = words("--crate-name a --out-dir d");
-        let outcome = compile_and_check(Path::new("false"), &arguments).unwrap();
+        let outcome = compile_and_check(&folder.path().join("rustc"), &arguments).unwrap();
         assert_eq!(outcome, ExitCode::FAILURE);
     }
 }
