@@ -40,29 +40,61 @@ fn main() {
     let prefix = env::var_os("MLIR_SYS_220_PREFIX").map_or("/usr/lib/llvm-22".into(), PathBuf::from);
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let isas = if is_clippy() { Vec::new() } else { Isa::ALL.to_vec() };
+    let cpus: Vec<Isa> = isas.iter().copied().filter(|isa| !isa.is_gpu()).collect();
+    in_parallel(&cpus, |isa| precompile_header(*isa, &prefix, &out));
     let objects: Vec<Object> = isas.into_iter().flat_map(|isa| Object::all(isa, &out)).collect();
+    let compiled = in_parallel(&objects, |object| object.compile(&prefix, &out));
+    let list: String = compiled
+        .into_iter()
+        .flatten()
+        .map(|(name, path)| format!("({name:?}, include_bytes!({path:?})),\n"))
+        .collect();
+    fs::write(out.join("objects.rs"), format!("&[\n{list}]")).expect("OUT_DIR can be written");
+}
+
+/// Calls `work` with each item, as many at a time as cargo allows. Returns the results in the order of the items.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
     let next = AtomicUsize::new(0);
-    let compiled = Mutex::new(BTreeMap::new());
+    let done = Mutex::new(BTreeMap::new());
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(object) = objects.get(index) else { break };
-                    let made = object.compile(&prefix);
-                    compiled.lock().expect("no thread panics with it").insert(index, made);
+                    let Some(item) = items.get(index) else { break };
+                    let result = work(item);
+                    done.lock().expect("no thread panics with it").insert(index, result);
                 }
             });
         }
     });
-    let compiled = compiled.into_inner().expect("no thread panicked");
-    let list: String = compiled
-        .into_values()
-        .flatten()
-        .map(|(name, path)| format!("({name:?}, include_bytes!({path:?})),\n"))
-        .collect();
-    fs::write(out.join("objects.rs"), format!("&[\n{list}]")).expect("OUT_DIR can be written");
+    done.into_inner().expect("no thread panicked").into_values().collect()
+}
+
+/// Returns the flags for every kernel of a CPU.
+fn cpu_flags(isa: Isa) -> Vec<String> {
+    let mut flags: Vec<String> = FLAGS.iter().map(|&flag| flag.to_owned()).collect();
+    flags.extend(isa.clang_flags());
+    flags.push(format!("--target={}-none-elf", isa.arch()));
+    // The linker calls what is visible by way of a table, which IREE's loader leaves as it is on ARM.
+    flags.extend(["-fPIC", "-fno-stack-protector", "-fvisibility=hidden"].map(str::to_owned));
+    if isa.arch() == "x86_64" {
+        flags.push("-mno-red-zone".to_owned());
+    }
+    flags
+}
+
+/// Returns where the header that all kernels include is, in the form that clang reads at once.
+fn precompiled_header(isa: Isa, out: &Path) -> PathBuf {
+    out.join(format!("common-{}.pch", isa.name()))
+}
+
+/// Parses that header. For most files clang would take longest to read the intrinsics that it includes.
+fn precompile_header(isa: Isa, prefix: &Path, out: &Path) {
+    let mut clang = Command::new(prefix.join("bin/clang"));
+    clang.args(cpu_flags(isa)).args(["-x", "c-header", "kernels/common.h", "-o"]);
+    run(clang.arg(precompiled_header(isa, out)));
 }
 
 /// Returns whether clippy runs this script, as it does beside each build. It links nothing, and this takes minutes.
@@ -98,12 +130,13 @@ impl Object {
     }
 
     /// Compiles the file, and returns the objects with their names.
-    fn compile(&self, prefix: &Path) -> Vec<(String, PathBuf)> {
+    fn compile(&self, prefix: &Path, out: &Path) -> Vec<(String, PathBuf)> {
         let Self { source, isa, path, name } = self;
         let mut clang = Command::new(prefix.join("bin/clang"));
-        clang.args(FLAGS).args(isa.clang_flags());
         if isa.is_gpu() {
             run(clang
+                .args(FLAGS)
+                .args(isa.clang_flags())
                 .arg(format!("--target={}-nvidia-cuda", isa.arch()))
                 // All threads take one way, which comparisons find sooner than a table in memory.
                 .arg("-fno-jump-tables")
@@ -114,12 +147,7 @@ impl Object {
             check_ptx(path);
             return self.split_ptx();
         }
-        clang.arg(format!("--target={}-none-elf", isa.arch())).args(["-fPIC", "-fno-stack-protector", "-c"]);
-        // The linker calls what is visible by way of a table, which IREE's loader leaves as it is on ARM.
-        clang.arg("-fvisibility=hidden");
-        if isa.arch() == "x86_64" {
-            clang.arg("-mno-red-zone");
-        }
+        clang.args(cpu_flags(*isa)).arg("-include-pch").arg(precompiled_header(*isa, out)).arg("-c");
         run(clang.arg(source).arg("-o").arg(path));
         check_symbols(prefix, path);
         vec![(name.clone(), path.clone())]
