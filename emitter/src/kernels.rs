@@ -36,6 +36,7 @@ mod norm;
 mod norm_rows;
 mod numbers;
 mod object;
+mod panels;
 #[cfg(test)]
 mod prototypes;
 mod quantize;
@@ -83,6 +84,7 @@ pub(crate) use norm::{AddNorm, NormRows, NormSizes, NormWeights};
 pub(crate) use norm_rows::{AfterNorm, CudaNormRows, ROW_ELEMENTS};
 pub(crate) use numbers::{element_number, norm_number, row_norm_number};
 pub use object::{Object, objects};
+pub(crate) use panels::{PackPanels, PanelRows};
 pub(crate) use quantize::{QuantizeGroups, QuantizeRows, QuantizedResults};
 pub(crate) use quantize_weights::{QuantizeHalves, QuantizeSuperblocks, WeightRows};
 pub(crate) use rotation::Rotations;

@@ -58,6 +58,16 @@ QUANTIZE_WEIGHTS(f32, float)
 QUANTIZE_WEIGHTS(bf16, uint16_t)
 QUANTIZE_WEIGHTS(f16, uint16_t)
 
+// Packs weights into panels; panels.c documents the arguments.
+void panels_f32(const void *w, void *out, index rows, index k, index begin,
+                index end);
+void panels_bf16(const void *w, void *out, index rows, index k, index begin,
+                 index end);
+void panels_f16(const void *w, void *out, index rows, index k, index begin,
+                index end);
+void panels_bf16_pairs(const void *w, void *out, index rows, index k,
+                       index begin, index end);
+
 // Factors the moments of a layer's inputs, and rounds its weights by the factor.
 // compensate.h documents the arguments.
 #define COMPENSATE_READ                                                        \

@@ -29,7 +29,7 @@ use crate::{
     group_form::{GroupForm, Groups, List, Scales},
     layers::{
         compensation::{compensate, factor},
-        superblocks::Quantizer,
+        packing_kernels::PackingKernels,
     },
     plan::{Numerics, Plan, Products},
     transformer::build,
@@ -432,12 +432,12 @@ fn executables_of_moments() -> Vec<Executable> {
     let mut g = Graph::new();
     let moments = g.argument(Dtype::F32, &[320, 320]);
     let w = g.argument(Dtype::F32, &[20, 320]);
-    let mut quantizer = Quantizer::new(Some(Isa::X86_64V3));
-    let by = factor(&mut quantizer, &mut g, moments);
+    let mut kernels = PackingKernels::new(Some(Isa::X86_64V3));
+    let by = factor(&mut kernels, &mut g, moments);
     for (bits, scales) in [(4, Scales::Superblocks), (6, Scales::Halves)] {
-        compensate(&mut quantizer, &mut g, (w, by), GroupForm { bits, scales });
+        compensate(&mut kernels, &mut g, (w, by), GroupForm { bits, scales });
     }
-    quantizer.executables
+    kernels.executables
 }
 
 /// Returns the executables of a program that multiplies matrices by vectors.

@@ -10,8 +10,8 @@ use super::{
     addend::Addend,
     float_bits,
     linear::{RowProduct, RowsProduct},
+    packing_kernels::PackingKernels,
     parts::{self, Part, PartSize, split_weight},
-    superblocks::Quantizer,
     weights::{Matrix, Weights},
 };
 use crate::{
@@ -196,23 +196,26 @@ impl<'a> Builder<'a> {
     }
 
     /// Loads the results of `body`, which packs weights ahead of time, see [`Packing::make`]. `body` takes the weights as one
-    /// matrix, `[outputs, inputs]`. Each expert begins at a multiple of `lanes`.
+    /// matrix, `[outputs, inputs]`, and may call kernels. Each expert begins at a multiple of `lanes`.
     pub(crate) fn packed(
         &mut self,
         recipe: &str,
         weights: Weights<'_>,
         lanes: usize,
         suffixes: &[&str],
-        mut body: impl FnMut(&mut Graph, Tensor) -> Vec<Tensor>,
+        mut body: impl FnMut(&mut Graph, &mut PackingKernels, Tensor) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
+        let mut kernels = PackingKernels::new(self.numerics.cpu_isa());
         let dtype = weights.tensors().first().map_or(Dtype::F32, |weight| self.dtype(weight));
         let stored = self.stored_weights(weights);
         let parts = parts::split(weights, &stored, self.part_size(lanes));
-        self.packed_from((recipe, suffixes), (weights, &stored), &parts, |g, weights, sources| {
+        let made = self.packed_from((recipe, suffixes), (weights, &stored), &parts, |g, weights, sources| {
             let rows = weights.rows(g, sources, lanes);
             let rows = g.convert(rows, dtype);
-            body(g, rows)
-        })
+            body(g, &mut kernels, rows)
+        });
+        self.packing.add_executables(kernels.executables);
+        made
     }
 
     /// Returns `x`, `[…, inputs]`, with the inputs in the order in which weights of this form have them.
@@ -241,7 +244,7 @@ impl<'a> Builder<'a> {
         (form, may_permute): (GroupForm, bool),
         mut body: impl FnMut(&mut Graph, &[Tensor]) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
-        let mut quantizer = Quantizer::new(self.numerics.cpu_isa());
+        let mut kernels = PackingKernels::new(self.numerics.cpu_isa());
         let stored = self.stored_weights(weights);
         let is_ordered = may_permute
             && weights.is_ordered(stored.iter().map(|(weight, storage)| (*weight, storage)), form);
@@ -252,10 +255,10 @@ impl<'a> Builder<'a> {
         };
         let made =
             self.packed_from((recipe, &["scales"]), (weights, &stored), &parts, |g, weights, sources| {
-                let parts = weights.groups(g, sources, lanes, (form, is_ordered), &mut quantizer);
+                let parts = weights.groups(g, sources, lanes, (form, is_ordered), &mut kernels);
                 body(g, &parts)
             });
-        self.packing.add_executables(quantizer.executables);
+        self.packing.add_executables(kernels.executables);
         made
     }
 

@@ -2,7 +2,10 @@
 
 use safetensors::Dtype;
 
-use super::superblocks::{PartTypes, Quantizer, not_superblocks, whole_numbers};
+use super::{
+    packing_kernels::PackingKernels,
+    superblocks::{PartTypes, not_superblocks, whole_numbers},
+};
 use crate::{
     graph::{Graph, Tensor},
     group_form::{GROUP, GroupForm, Scales},
@@ -28,7 +31,7 @@ pub(crate) struct Factored {
 }
 
 /// Factors the sums of products of inputs, `[inputs, inputs]` of `f32`.
-pub(crate) fn factor(quantizer: &mut Quantizer, g: &mut Graph, moments: Tensor) -> Factored {
+pub(crate) fn factor(kernels: &mut PackingKernels, g: &mut Graph, moments: Tensor) -> Factored {
     let k = g.shape(moments).first().copied().unwrap_or(0);
     let floats = |shape: &[usize]| TensorType::new(Dtype::F32, shape);
     let call = FactorMoments {
@@ -39,13 +42,13 @@ pub(crate) fn factor(quantizer: &mut Quantizer, g: &mut Graph, moments: Tensor) 
         k,
         damping: F32Bits(DAMPING),
     };
-    let results = quantizer.call(g, call, Grid { items: 1, grain: 1 });
+    let results = kernels.call(g, call, Grid { items: 1, grain: 1 });
     Factored { factor: results[0], pivots: results[1] }
 }
 
 /// Rounds a weight, `[outputs, inputs]`, to the parts of a form, see [`decode_groups`](crate::decode::decode_groups).
 pub(crate) fn compensate(
-    quantizer: &mut Quantizer,
+    kernels: &mut PackingKernels,
     g: &mut Graph,
     (w, by): (Tensor, Factored),
     form: GroupForm,
@@ -61,10 +64,10 @@ pub(crate) fn compensate(
             let (least, minima, bits) = (unit.clone(), scales.clone(), form.bits);
             let call =
                 CompensateSuperblocks { weights, codes, unit, least, scales, minima, errors, n, k, bits };
-            quantizer.call(g, call, grid)
+            kernels.call(g, call, grid)
         }
         Scales::Halves => {
-            quantizer.call(g, CompensateHalves { weights, codes, unit, scales, errors, n, k }, grid)
+            kernels.call(g, CompensateHalves { weights, codes, unit, scales, errors, n, k }, grid)
         }
         _ => return vec![not_superblocks(g, form)],
     };

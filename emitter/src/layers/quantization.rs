@@ -3,7 +3,7 @@
 use mlxcel_artifacts::CacheType;
 use safetensors::Dtype;
 
-use super::superblocks::Quantizer;
+use super::{packing_kernels::PackingKernels, superblocks};
 use crate::{
     graph::{Graph, Tensor},
     group_form::{GROUP, GroupForm, Scales},
@@ -41,14 +41,14 @@ pub(super) fn quantize_groups(
     g: &mut Graph,
     weight: Tensor,
     form: GroupForm,
-    quantizer: &mut Quantizer,
+    kernels: &mut PackingKernels,
 ) -> Vec<Tensor> {
     match form.scales {
         _ if form == GroupForm::Q4_0 => {
             let x = g.convert(weight, Dtype::F32);
             quantize_q4(g, x).to_vec()
         }
-        Scales::Superblocks | Scales::Halves => quantizer.quantize(g, weight, form),
+        Scales::Superblocks | Scales::Halves => superblocks::quantize(kernels, g, weight, form),
         _ => vec![g.fail("quantize", format!("found {}, expected a form to quantize to", form.name()))],
     }
 }

@@ -2,64 +2,41 @@
 
 use safetensors::Dtype;
 
+use super::packing_kernels::PackingKernels;
 use crate::{
     graph::{Graph, Tensor},
     group_form::{GROUP, GroupForm, SUPERBLOCK, Scales},
-    kernels::{Call, Executable, Grid, Isa, Kernel, QuantizeHalves, QuantizeSuperblocks, WeightRows},
+    kernels::{QuantizeHalves, QuantizeSuperblocks, WeightRows},
     types::TensorType,
 };
 
-/// Elements of a workgroup: some milliseconds of work.
-const WORKGROUP_ELEMENTS: usize = 1 << 16;
-
-/// Quantizes by kernels, and collects those that it calls.
-#[derive(Debug)]
-pub(crate) struct Quantizer {
-    isa: Option<Isa>,
-    pub(crate) executables: Vec<Executable>,
-}
-
-impl Quantizer {
-    /// Returns one for kernels of an instruction set. Without one, there are no kernels.
-    pub(crate) fn new(isa: Option<Isa>) -> Self {
-        Self { isa, executables: Vec::new() }
-    }
-
-    /// Quantizes a weight, `[outputs, inputs]`, to the parts of a form with superblocks, see
-    /// [`decode_groups`](crate::decode::decode_groups).
-    pub(super) fn quantize(&mut self, g: &mut Graph, weight: Tensor, form: GroupForm) -> Vec<Tensor> {
-        let TensorType { dtype, shape } = g.type_of(weight);
-        let (Some(x), &[outputs, k]) = (WeightRows::new(weight, dtype), shape.as_slice()) else {
-            let problem = format!("found {dtype:?} of shape {shape:?}, expected a matrix of floats");
-            return vec![g.fail("quantize", problem)];
-        };
-        // All inputs are as important.
-        let importance = g.full(1.0, Dtype::F32, &[k]);
-        let grid = Grid { items: outputs, grain: (WORKGROUP_ELEMENTS / k.max(1)).max(1) };
-        let PartTypes { codes, unit, scales } = PartTypes::new(form, [outputs, k]);
-        let parts = match form.scales {
-            Scales::Superblocks => {
-                let (least, minima, bits) = (unit.clone(), scales.clone(), form.bits);
-                let kernel =
-                    QuantizeSuperblocks { x, importance, codes, unit, least, scales, minima, k, bits };
-                self.call(g, kernel, grid)
-            }
-            Scales::Halves => self.call(g, QuantizeHalves { x, importance, codes, unit, scales, k }, grid),
-            _ => return vec![not_superblocks(g, form)],
-        };
-        whole_numbers(g, parts)
-    }
-
-    /// Runs a kernel and returns its results.
-    pub(super) fn call(&mut self, g: &mut Graph, kernel: impl Kernel, grid: Grid) -> Vec<Tensor> {
-        let Some(isa) = self.isa else {
-            return vec![g.fail("quantize", "found a target without kernels, expected one with them")];
-        };
-        let Call { executable, operands, numbers } = Call::new(g, isa, kernel, grid);
-        let results = g.dispatch(&executable, &operands, &numbers);
-        self.executables.push(executable);
-        results
-    }
+/// Quantizes a weight, `[outputs, inputs]`, to the parts of a form with superblocks, see
+/// [`decode_groups`](crate::decode::decode_groups).
+pub(super) fn quantize(
+    kernels: &mut PackingKernels,
+    g: &mut Graph,
+    weight: Tensor,
+    form: GroupForm,
+) -> Vec<Tensor> {
+    let TensorType { dtype, shape } = g.type_of(weight);
+    let (Some(x), &[outputs, k]) = (WeightRows::new(weight, dtype), shape.as_slice()) else {
+        let problem = format!("found {dtype:?} of shape {shape:?}, expected a matrix of floats");
+        return vec![g.fail("quantize", problem)];
+    };
+    // All inputs are as important.
+    let importance = g.full(1.0, Dtype::F32, &[k]);
+    let grid = PackingKernels::grid(outputs, k);
+    let PartTypes { codes, unit, scales } = PartTypes::new(form, [outputs, k]);
+    let parts = match form.scales {
+        Scales::Superblocks => {
+            let (least, minima, bits) = (unit.clone(), scales.clone(), form.bits);
+            let kernel = QuantizeSuperblocks { x, importance, codes, unit, least, scales, minima, k, bits };
+            kernels.call(g, kernel, grid)
+        }
+        Scales::Halves => kernels.call(g, QuantizeHalves { x, importance, codes, unit, scales, k }, grid),
+        _ => return vec![not_superblocks(g, form)],
+    };
+    whole_numbers(g, parts)
 }
 
 /// The types of the parts that kernels make of a weight. Minima have those of scales and of their unit.

@@ -4,8 +4,8 @@ use mlxcel_models::{Linear, Storage, Weight};
 
 use super::{
     compensation::{compensate, factor},
+    packing_kernels::PackingKernels,
     quantization::quantize_groups,
-    superblocks::Quantizer,
 };
 use crate::{
     graph::{Graph, Tensor},
@@ -129,7 +129,7 @@ impl<'w> Weights<'w> {
         sources: &[Source<'_>],
         lanes: usize,
         (form, is_ordered): (GroupForm, bool),
-        quantizer: &mut Quantizer,
+        kernels: &mut PackingKernels,
     ) -> Vec<Tensor> {
         let is_held = |source: &Source<'_>| {
             let may_be = source.storage.order.is_none() || is_ordered;
@@ -141,14 +141,14 @@ impl<'w> Weights<'w> {
         };
         let stored: Vec<_> = sources.iter().map(stored).collect();
         let moments = sources.first().and_then(|source| source.moments);
-        let by = moments.map(|moments| factor(quantizer, g, moments));
+        let by = moments.map(|moments| factor(kernels, g, moments));
         self.collect(g, lanes, |g, matrix, place| match &stored[place] {
             Stored::Parts(parts) => parts.iter().map(|&part| matrix.of_stack(g, part)).collect(),
             &Stored::Floats(floats) => {
                 let rows = matrix.rows(g, floats);
                 match by {
-                    Some(by) => compensate(quantizer, g, (rows, by), form),
-                    None => quantize_groups(g, rows, form, quantizer),
+                    Some(by) => compensate(kernels, g, (rows, by), form),
+                    None => quantize_groups(g, rows, form, kernels),
                 }
             }
         })

@@ -95,7 +95,7 @@ pub(in crate::layers) fn packed(b: &mut Builder<'_>, weights: Weights<'_>) -> [T
             _ => parts.to_vec(),
         })
     } else {
-        b.packed("q8", weights, 1, &["scales"], |g, weight| quantize_q8(g, weight).to_vec())
+        b.packed("q8", weights, 1, &["scales"], |g, _, weight| quantize_q8(g, weight).to_vec())
     };
     [made[0], made[1]]
 }

@@ -38,7 +38,7 @@ impl Stack {
         };
         match form {
             Form::Floats => {
-                let made = b.packed("stack", weights, 1, &[], |_, rows| vec![rows]);
+                let made = b.packed("stack", weights, 1, &[], |_, _, rows| vec![rows]);
                 Self::Floats(by_expert(b, made[0]))
             }
             Form::Rows => Self::Rows(packed(b, weights).map(|part| by_expert(b, part))),

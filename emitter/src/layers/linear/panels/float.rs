@@ -3,18 +3,17 @@
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
-use super::{
-    layout::split_into_panels,
-    product::{PackedProduct, ProductInputs},
-};
+use super::product::{PackedProduct, ProductInputs};
 use crate::{
     graph::Tensor,
-    kernels::{GatherPanels, Isa, MatmulOperands, PanelTable},
+    kernels::{GatherPanels, Isa, MatmulOperands, PackPanels, PanelRows, PanelTable},
     layers::{
         builder::Builder,
         gather,
+        packing_kernels::PackingKernels,
         weights::{Matrix, Weights},
     },
+    types::TensorType,
 };
 
 /// Outputs of a panel: two vector registers of `f32` with AVX2, one with AVX-512.
@@ -71,16 +70,19 @@ fn multiplies_pairs(b: &Builder<'_>, isa: Isa, weights: Weights<'_>) -> bool {
 /// Packs weights into panels.
 fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>) -> Tensor {
     let in_pairs = multiplies_pairs(b, isa, weights);
-    let made = b.packed("panels", weights, LANES, &[], |g, weight| {
-        let rows = split_into_panels(g, weight, LANES);
-        let &[panels, lanes, inputs] = g.shape(rows) else {
-            return vec![rows];
+    let made = b.packed("panels", weights, LANES, &[], |g, kernels, weight| {
+        let TensorType { dtype, shape } = g.type_of(weight);
+        let (Some(w), &[rows, inputs]) = (PanelRows::new(weight, dtype), shape.as_slice()) else {
+            let problem = format!("found {dtype:?} of shape {shape:?}, expected a matrix of floats");
+            return vec![g.fail("panels", problem)];
         };
-        if !in_pairs {
-            return vec![g.transpose(rows, &[0, 2, 1])];
-        }
-        let pairs = g.reshape(rows, &[panels, lanes, inputs / PAIR, PAIR]);
-        vec![g.transpose(pairs, &[0, 2, 1, 3])]
+        let panels = rows.div_ceil(LANES);
+        let (w, k, out) = match in_pairs {
+            true => (PanelRows::Bf16Pairs(weight), inputs / PAIR, vec![panels, inputs / PAIR, LANES, PAIR]),
+            false => (w, inputs, vec![panels, inputs, LANES]),
+        };
+        let grid = PackingKernels::grid(panels, LANES * inputs);
+        kernels.call(g, PackPanels { w, out: TensorType::new(dtype, out), rows, k }, grid)
     });
     made[0]
 }

@@ -48,7 +48,7 @@ pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, ids: Tensor) 
 /// Quantizes weights and packs them into panels, with their scales.
 fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>) -> [Tensor; 2] {
     let step = isa.q8_interleave();
-    let made = b.packed("q8_panels", weights, LANES, &["scales"], |g, weight| {
+    let made = b.packed("q8_panels", weights, LANES, &["scales"], |g, _, weight| {
         let [bytes, scales] = quantization::quantize_q8(g, weight);
         let rows = split_into_panels(g, bytes, LANES);
         let &[panels, lanes, inputs] = g.shape(rows) else {
