@@ -1,14 +1,13 @@
 //! The best tokens of a step, as devices find them, equal those computed from the logits on the host.
 
-use std::fs;
-
-use crate::real::{built, fixtures, models, request};
+use crate::real::{built, changed, fixtures, models, request};
 use mlxcel_artifacts::entry::best_count;
 use mlxcel_compiler_driver::{Request, WeightSource};
 use mlxcel_runtime::{
     ModelRunner,
     model::{Batch, SequenceRows},
 };
+use tempfile::TempDir;
 
 /// The targets of these tests: with kernels, if the machine has some, and without.
 fn targets() -> Vec<&'static str> {
@@ -56,16 +55,31 @@ fn check(name: &str, model: &mut dyn ModelRunner) {
     assert!(compared >= limits.steps.len());
 }
 
-fn each_target(name: &str, request: &Request) {
-    for target in targets() {
-        let built = built(&Request { targets: vec![target.to_owned()], ..request.clone() });
-        check(&format!("{name} for {target}"), built.engine("local-task").unwrap().runner());
-    }
+fn of_target(name: &str, target: &str, request: &Request) {
+    let built = built(&Request { targets: vec![target.to_owned()], ..request.clone() });
+    check(&format!("{name} for {target}"), built.engine("local-task").unwrap().runner());
 }
 
+fn each_target(name: &str, request: &Request) {
+    targets().into_iter().for_each(|target| of_target(name, target, request));
+}
+
+/// Returns a layer of the demo model with this vocabulary. What a step finds is compared with its own logits, wherever those come
+/// from.
+fn layer(vocabulary: &str) -> TempDir {
+    let vocabulary = format!("\"vocab_size\": {vocabulary}");
+    let words =
+        [("\"num_hidden_layers\": 4", "\"num_hidden_layers\": 1"), ("\"vocab_size\": 1536", &vocabulary)];
+    changed(&models().join("demo"), &words)
+}
+
+/// Calls of every size.
 #[test]
 fn of_the_demo() {
-    each_target("demo", &request(&models().join("demo"), &[]));
+    of_target("demo", "cpu", &request(&models().join("demo"), &[]));
+    let short = layer("1536");
+    let weights = WeightSource::Random(7);
+    each_target("a layer of the demo", &Request { weights, ..request(short.path(), &[]) });
 }
 
 /// Logits with a cap.
@@ -77,10 +91,7 @@ fn of_a_fixture() {
 
 #[test]
 fn of_a_vocabulary_below_64() {
-    let folder = tempfile::tempdir().unwrap();
-    let config = fs::read_to_string(models().join("demo/config.json")).unwrap();
-    let config = config.replace("\"vocab_size\": 1536", "\"vocab_size\": 40");
-    fs::write(folder.path().join("config.json"), config).unwrap();
+    let folder = layer("40");
     let weights = WeightSource::Random(7);
     each_target("40 tokens", &Request { weights, chunk: Some(32), ..request(folder.path(), &[]) });
 }

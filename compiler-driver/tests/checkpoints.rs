@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Fixtures that only `MLXCEL_ORACLE=full` runs, because others have the same form with other numbers.
-const FULL_ONLY: [&str; 22] = [
+const FULL_ONLY: [&str; 29] = [
     "awq-gemv-128",
     "awq-group-128",
     "awq-group-64",
@@ -29,14 +29,21 @@ const FULL_ONLY: [&str; 22] = [
     "ct-w8a16",
     "fp8-bf16-scales",
     "fp8-qwen3-moe",
+    "fp8-tensor",
+    "gguf-biases",
+    "gguf-f16",
     "gptq-4bit",
     "gptq-8bit",
+    "gptq-row",
     "gptq-v2",
     "mlx-2bit",
     "mlx-4bit",
     "mlx-5bit",
     "mlx-6bit",
     "mlx-8bit",
+    "mlx-f32",
+    "mlx-recipe",
+    "torchao-int8",
     "torchao-w8a8",
 ];
 

@@ -30,6 +30,8 @@ const TARGETS: [&str; 2] = ["cuda", "cuda-sm_90"];
 /// its layers.
 const BY_DEFAULT: [(&str, &str); 4] =
     [("gqa", TARGETS[0]), ("gqa", TARGETS[1]), ("gpt-oss-q4", TARGETS[1]), ("olmo2-hub", TARGETS[1])];
+/// Tokens of an answer by default: a step is replayed from its third on. Emulated ones take half a second each.
+const TOKENS: usize = 12;
 /// What a child process says whose answers are exact, so that one which ran no test does not pass.
 const EXACT: &str = "exact on the emulator";
 
@@ -195,8 +197,9 @@ fn one_fixture() {
     let built = real::built(&for_gpu(&fixture, &env::var(TARGET).unwrap()));
     let mut engine = built.engine("cuda").unwrap();
     for recorded in [&fixture.prompts[0], &fixture.prompts[2]] {
-        let found = greedy(&mut engine, &recorded.prompt, recorded.tokens.len()).unwrap();
-        assert_eq!(found.tokens, recorded.tokens, "after a prompt of {}", recorded.prompt.len());
+        let expected = if is_full() { &recorded.tokens[..] } else { &recorded.tokens[..TOKENS] };
+        let found = greedy(&mut engine, &recorded.prompt, expected.len()).unwrap();
+        assert_eq!(found.tokens, expected, "after a prompt of {}", recorded.prompt.len());
     }
     eprintln!("{EXACT}");
 }

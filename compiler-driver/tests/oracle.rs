@@ -24,24 +24,19 @@ use mlxcel_runtime::StopReason;
 /// Tokens of the only prefill of most fixtures.
 const CHUNK: usize = 32;
 
-/// Fixtures that run with every entry point, on local-sync and on Vulkan by default: one for each element type.
-///
-/// On Vulkan only the first and the last prompt run, and only [`EVERY_ENTRY_ON_VULKAN`] has every entry point: all of them would
-/// take the compiler and Mesa's lavapipe many minutes.
+/// Fixtures that run with every entry point by default, on local-sync too: one for each element type.
 const EVERY_ENTRY: [&str; 3] = ["everything", "f16", "gqa"];
-const EVERY_ENTRY_ON_VULKAN: &str = "gqa";
+
+/// Those of them that run on Vulkan by default, where the first needs 16-bit floats as words.
+///
+/// They have one entry point for prompts there, and only the first and the last prompt run: more would take the compiler and
+/// Mesa's lavapipe many minutes.
+const ON_VULKAN: [&str; 2] = ["f16", "gqa"];
 
 /// Fixtures that also run without kernels by default: together they have every option that kernels know of, and the largest
 /// parts that are computed in another way without them.
-const WITHOUT_KERNELS: [&str; 7] = [
-    "cohere2-hub",
-    "gemma2-hub",
-    "gpt-neox-parallel",
-    "gpt-oss-hub",
-    "gpt2-hub",
-    "phi4-mini",
-    "qwen2-moe-hub",
-];
+const WITHOUT_KERNELS: [&str; 6] =
+    ["cohere2-hub", "gemma2-hub", "gpt-neox-parallel", "gpt-oss-hub", "gpt2-hub", "qwen2-moe-hub"];
 
 /// Fixtures that only `MLXCEL_ORACLE=full` runs, because others compute with the same options.
 ///
@@ -51,7 +46,7 @@ const WITHOUT_KERNELS: [&str; 7] = [
 /// (`bf16`), `gemma3-hub` (`deep`), `llama2-old` (`mha`), `everything` (shards, llama3, old spellings), `llama-yarn` and
 /// `llama-yarn-exact` (yarn), `cohere-qk-norm` (norms beside a parallel MLP), `qwen2-window` (windows), and each family's
 /// other fixtures. Their heads are 4 to 256 wide by default too.
-const FULL_ONLY: [&str; 57] = [
+const FULL_ONLY: [&str; 61] = [
     "all-biases",
     "bare",
     "bf16",
@@ -70,18 +65,22 @@ const FULL_ONLY: [&str; 57] = [
     "glm4-bare",
     "glm4-no-biases",
     "gpt-neox-bare",
+    "gpt-oss-bare",
     "gpt-oss-one",
     "gpt-oss-q4",
     "gpt-oss-wide",
+    "gpt2-unscaled",
     "granite-bare",
     "granite-biases",
     "granitemoe-one",
     "llama-dynamic",
     "llama-yarn-mscale",
     "mha",
+    "mistral-bare",
     "mistral-nemo",
     "mixtral-bare",
     "mlp-bias",
+    "norm-epsilon",
     "olmo2-bare",
     "olmo2-biases",
     "olmo3-bare",
@@ -147,9 +146,9 @@ pub(crate) fn say(line: &str) {
 enum Scope {
     /// One prefill size on local-task.
     Default,
-    /// All entry points on every device, and on Vulkan fewer.
+    /// All entry points on CPUs, and one prefill size on Vulkan.
     EveryEntry,
-    /// The same with every prompt, and without kernels.
+    /// All entry points on every device, with every prompt, and without kernels.
     Full,
 }
 
@@ -163,7 +162,11 @@ impl Scope {
     }
 
     fn has_vulkan(self, fixture: &Fixture) -> bool {
-        self == Self::EveryEntry || self == Self::Full && fixture.on_vulkan
+        match self {
+            Self::Default => false,
+            Self::EveryEntry => ON_VULKAN.contains(&fixture.name.as_str()),
+            Self::Full => fixture.on_vulkan,
+        }
     }
 
     /// Builds the fixture's bundle. Entry points are the same for all families, and one prefill size compiles in half the
@@ -171,7 +174,7 @@ impl Scope {
     fn built(self, fixture: &Fixture, targets: &[&str]) -> Result<Built, Failure> {
         let has_one_size = match self {
             Self::Default => true,
-            Self::EveryEntry => targets == ["vulkan"] && fixture.name != EVERY_ENTRY_ON_VULKAN,
+            Self::EveryEntry => targets == ["vulkan"],
             Self::Full => false,
         };
         let (chunk, pack_elements) = (has_one_size.then_some(CHUNK), has_one_size.then_some(OF_PANELS));

@@ -18,7 +18,7 @@ use mlxcel_compiler_driver::{
 use mlxcel_runtime::{DeviceOptions, Program, Tolerance, compare};
 use tempfile::TempDir;
 
-use crate::real::program;
+use crate::real::{self, program};
 
 /// Returns a file of JAX or PyTorch, written by `export.py` or `transformer.py`.
 pub(crate) fn exported(name: &str) -> PathBuf {
@@ -47,7 +47,7 @@ fn request(folder: &Path, program: &Path) -> ProgramRequest {
         time_limit: None,
         out: Some(folder.join("b")),
         dump_dir: None,
-        store: Some(Store::new(folder.join("store"), None).unwrap()),
+        store: Some(Store::new(real::store(), None).unwrap()),
         compiler: CompilerLocation::from_env(),
         cancel: Cancel::new(),
     }
@@ -82,8 +82,7 @@ fn first_step() -> GoldenFiles {
 fn run(built: &Built, arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(program("mlxcel-run"));
     command.arg("b").args(arguments).args(["--device", "local-sync"]).current_dir(built.folder.path());
-    let Output { status, stdout, stderr } =
-        command.env("MLXCEL_STORE", built.folder.path().join("store")).output().unwrap();
+    let Output { status, stdout, stderr } = command.env("MLXCEL_STORE", real::store()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap().replace(&exported("").display().to_string(), "JAX/");
     (status.code(), text(stdout), text(stderr))
 }

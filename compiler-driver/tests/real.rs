@@ -141,6 +141,26 @@ pub(crate) fn models() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../models")
 }
 
+/// Returns a copy of a model's folder without weights, and with other words in config.json. With random weights and fewer layers
+/// it compiles sooner.
+pub(crate) fn changed(model: &Path, words: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(model).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|end| end != "safetensors") {
+            fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    let config = folder.path().join("config.json");
+    let mut text = fs::read_to_string(&config).unwrap();
+    for (old, new) in words {
+        assert!(text.contains(old), "{old}");
+        text = text.replace(old, new);
+    }
+    fs::write(&config, text).unwrap();
+    folder
+}
+
 /// Numbers that look random.
 pub(crate) struct Random(pub(crate) u64);
 
@@ -197,8 +217,15 @@ pub(crate) fn program(name: &str) -> PathBuf {
     program
 }
 
-/// Elements of a panel or two of a fixture, so that its weights are packed in parts as large ones are.
-pub(crate) const OF_PANELS: usize = 1 << 10;
+/// The folder of the store of all tests. It outlives them, so that only the first run of an emitter and a compiler starts the
+/// latter.
+pub(crate) fn store() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("store")
+}
+
+/// Elements of a panel of a fixture, so that its weights are packed in parts as large ones are. Matrices with rows of one length
+/// then share a function, whatever their outputs are.
+pub(crate) const OF_PANELS: usize = 1 << 9;
 
 /// What builds a bundle of the checkpoint in `model`, with its weights, in f32. A GGUF file beside a config.json has only the
 /// weights.
@@ -225,8 +252,7 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
         calibration: false,
         out: None,
         dump_dir: None,
-        // Outlives the tests, so that only the first run of an emitter and a compiler starts the latter.
-        store: Some(Store::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("store"), None).unwrap()),
+        store: Some(Store::new(store(), None).unwrap()),
         compiler: CompilerLocation::from_env(),
         cancel: Cancel::new(),
     }
