@@ -14,7 +14,7 @@ use crate::{
     real::{Built, Fixture, OF_PANELS, built, each, is_full, models, request, try_built},
 };
 
-/// Fixtures that only `MLXCEL_ORACLE=full` runs, because others have the same form with other numbers.
+/// Fixtures that only `MLXCEL_ORACLE=full` runs, because others have the same form with other numbers, or each of its parts.
 const FULL_ONLY: [&str; 29] = [
     "awq-gemv-128",
     "awq-group-128",
