@@ -84,7 +84,7 @@ pub(crate) use norm::{AddNorm, NormRows, NormSizes, NormWeights};
 pub(crate) use norm_rows::{AfterNorm, CudaNormRows, ROW_ELEMENTS};
 pub(crate) use numbers::{element_number, norm_number, row_norm_number};
 pub use object::{Object, objects};
-pub(crate) use panels::{PackPanels, PanelRows};
+pub(crate) use panels::{PackPairs, PackPanels};
 pub(crate) use quantize::{QuantizeGroups, QuantizeRows, QuantizedResults};
 pub(crate) use quantize_weights::{QuantizeHalves, QuantizeSuperblocks, WeightRows};
 pub(crate) use rotation::Rotations;

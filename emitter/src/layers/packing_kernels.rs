@@ -14,7 +14,7 @@ pub(crate) struct PackingKernels {
 
 impl PackingKernels {
     /// Elements of a workgroup: some milliseconds of work of the slowest.
-    pub(super) const WORKGROUP_ELEMENTS: usize = 1 << 16;
+    const WORKGROUP_ELEMENTS: usize = 1 << 16;
 
     /// Returns those of an instruction set. Without one, there are no kernels.
     pub(crate) fn new(isa: Option<Isa>) -> Self {

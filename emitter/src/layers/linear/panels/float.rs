@@ -6,7 +6,7 @@ use safetensors::Dtype;
 use super::product::{PackedProduct, ProductInputs};
 use crate::{
     graph::Tensor,
-    kernels::{GatherPanels, Isa, MatmulOperands, PackPanels, PanelRows, PanelTable},
+    kernels::{GatherPanels, Isa, MatmulOperands, PackPairs, PackPanels, PanelTable, WeightRows},
     layers::{
         builder::Builder,
         gather,
@@ -72,17 +72,19 @@ fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>) -> Tensor {
     let in_pairs = multiplies_pairs(b, isa, weights);
     let made = b.packed("panels", weights, LANES, &[], |g, kernels, weight| {
         let TensorType { dtype, shape } = g.type_of(weight);
-        let (Some(w), &[rows, inputs]) = (PanelRows::new(weight, dtype), shape.as_slice()) else {
+        let (Some(w), &[rows, inputs]) = (WeightRows::new(weight, dtype), shape.as_slice()) else {
             let problem = format!("found {dtype:?} of shape {shape:?}, expected a matrix of floats");
             return vec![g.fail("panels", problem)];
         };
         let panels = rows.div_ceil(LANES);
-        let (w, k, out) = match in_pairs {
-            true => (PanelRows::Bf16Pairs(weight), inputs / PAIR, vec![panels, inputs / PAIR, LANES, PAIR]),
-            false => (w, inputs, vec![panels, inputs, LANES]),
-        };
         let grid = PackingKernels::grid(panels, LANES * inputs);
-        kernels.call(g, PackPanels { w, out: TensorType::new(dtype, out), rows, k }, grid)
+        if in_pairs {
+            let k = inputs / PAIR;
+            let out = TensorType::new(dtype, [panels, k, LANES, PAIR]);
+            return kernels.call(g, PackPairs { w: weight, out, rows, k }, grid);
+        }
+        let out = TensorType::new(dtype, [panels, inputs, LANES]);
+        kernels.call(g, PackPanels { w, out, rows, k: inputs }, grid)
     });
     made[0]
 }
