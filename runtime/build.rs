@@ -33,7 +33,7 @@ mod native {
     // Variables that change the result. Others, such as CMAKE, do not, and xtask sets variables that a plain
     // `cargo build` does not have.
     const WATCHED_VARIABLES: [&str; 2] = ["MLXCEL_IREE_SOURCE", "MLXCEL_NO_CUDA"];
-    const SHIM: [&str; 16] = [
+    const SHIM: [&str; 15] = [
         "call.c",
         "copies.c",
         "cuda_driver.c",
@@ -47,7 +47,6 @@ mod native {
         "records.c",
         "replay.c",
         "tensor.c",
-        "thread.c",
         "waits.c",
         "workers.c",
     ];

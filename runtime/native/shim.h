@@ -147,13 +147,6 @@ void shim_error_free(shim_error_t* error);
 // Requests AMX's registers for this process. Returns 1 if the system grants them, and 0 otherwise.
 int shim_request_amx(void);
 
-// Makes the calling thread one that never takes a processor from a thread that runs, or a usual one again. Returns 1 if
-// it has changed.
-//
-// A worker that ends a call wakes the thread that waits for it. If that one takes the worker's processor, it then spins
-// until the worker has told that it is through, which it cannot.
-int shim_thread_set_batch(int is_batch);
-
 // What a driver tells of a device without opening it. Numbers that it does not tell are 0.
 typedef struct shim_found_t {
   shim_string_t name;

@@ -15,8 +15,6 @@ mod recording;
 mod shim;
 #[cfg(feature = "iree")]
 mod tensor;
-#[cfg(feature = "iree")]
-mod thread;
 
 #[cfg(feature = "iree")]
 pub(crate) use call::{ArgumentType, Call, Input};
@@ -27,8 +25,6 @@ pub(crate) use map::map;
 pub(crate) use shim::{Device, FoundDevice, Module, ParameterSource, devices, request_amx};
 #[cfg(feature = "iree")]
 pub(crate) use tensor::{Element, Tensor, bytes};
-#[cfg(feature = "iree")]
-pub(crate) use thread::BatchThread;
 
 #[cfg(test)]
 #[cfg(feature = "iree")]

@@ -164,7 +164,6 @@ pub(super) fn dtype(dtype: Dtype) -> u32 {
 unsafe extern "C" {
     pub(super) fn shim_error_free(error: *mut Error);
     pub(super) fn shim_request_amx() -> c_int;
-    pub(super) fn shim_thread_set_batch(is_batch: c_int) -> c_int;
     pub(super) fn shim_driver_list(
         driver: String,
         found: unsafe extern "C" fn(*mut c_void, *const FoundDevice),

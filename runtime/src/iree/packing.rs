@@ -15,11 +15,7 @@ use super::{
     options::{Calibrate, LoadOptions},
     select::{self, ThisMachine},
 };
-use crate::{
-    error::Error,
-    ffi::{BatchThread, Device},
-    weights::Weights,
-};
+use crate::{error::Error, ffi::Device, weights::Weights};
 
 /// Returns the parameters of the target's module, and whether they had to be packed.
 ///
@@ -134,7 +130,6 @@ pub(super) fn write(
 ) -> Result<(), Error> {
     let prefix = prefix(packing)?;
     let mut packer = Packer::load(bundle, (target, packing), device)?;
-    let _others_first = BatchThread::new();
     let (mut done, total) = (prefix.len(), length(&prefix, packing));
     to.write_all(&prefix).map_err(Error::write_packed)?;
     for step in &packing.steps {
