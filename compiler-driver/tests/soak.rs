@@ -1,7 +1,7 @@
 //! Random load on the demo model, from many threads: no page and no memory leaks, no request starves, and every answer is what
 //! it is alone.
 //!
-//! `MLXCEL_SOAK=1200` takes 20 minutes in place of 15 seconds.
+//! `MLXCEL_SOAK=1200` takes 20 minutes in place of 5 seconds.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod answers;
@@ -124,7 +124,7 @@ fn resident() -> Option<usize> {
 
 #[test]
 fn random_load_leaks_nothing_and_starves_nobody() {
-    let seconds = env::var("MLXCEL_SOAK").map_or(15, |seconds| seconds.parse().unwrap());
+    let seconds = env::var("MLXCEL_SOAK").map_or(5, |seconds| seconds.parse().unwrap());
     let built = built(&request(&models().join("demo"), &["cpu"]));
     let mut alone = engine(&built.bundle, None, &on("local-task")).unwrap();
     let answers = requests(alone.limits().vocab).into_iter().map(|request| {

@@ -1,8 +1,9 @@
-//! `cargo xtask test`: every test of the workspace, in two lanes at the same time.
+//! `cargo xtask test`: every test of the workspace, in three lanes at the same time.
 //!
-//! cargo runs test programs one after the other, and a program starts its tests in the order of their names. Those that mostly
-//! wait, for a browser, a cluster or limits of time, would come last and leave cores idle. So they have a lane of their own.
-//! Its output is shown in one piece when it ends.
+//! cargo runs test programs one after the other, and a program starts its tests in the order of their names. A program whose last
+//! test is a long one leaves cores idle, and so do tests that mostly wait, for a browser, a cluster or limits of time. So the
+//! longest program has two lanes, one of them for its tests that wait, and all other programs have the third. The output of the
+//! lane that takes longest is shown as it comes, and that of the others in one piece when they end.
 
 use std::{
     env,
@@ -27,14 +28,14 @@ use crate::{
 /// Set for the tests that `cargo xtask test` runs.
 const THROUGH_XTASK: &str = "MLXCEL_XTASK_TEST";
 
-/// The program with tests that wait, of compiler-driver. Both lanes run it.
-const SHARED: &str = "bundles";
+/// The longest program, of compiler-driver. Two lanes run it, and the third skips it.
+const LONGEST: &str = "bundles";
 
-/// The modules of that program whose tests mostly wait. One lane runs them, and the other skips them: whatever the names are,
+/// The modules of that program whose tests mostly wait. One lane runs them, and another skips them: whatever the names are,
 /// each test has exactly one lane.
 const WAITING: [&str; 2] = ["python::", "serving::"];
 
-/// The task that runs a test program for the lane of all other tests. cargo calls it as its runner.
+/// The task that runs a test program for the lane of all other programs. cargo calls it as its runner.
 const RUNNER: &str = "test-program";
 
 /// The only argument of `cargo test` that leaves it running everything.
@@ -68,28 +69,34 @@ pub(crate) fn test(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Runs both lanes to their ends. Their programs are built, so that no cargo waits for the other.
-fn run_lanes(workspace: &Workspace, own: &Path, arguments: &[String]) -> Result<[Outcome; 2]> {
-    let [waiting_threads, other_threads] = threads(parallel::cpus());
-    let mut waiting = lane(workspace, arguments, waiting_threads);
-    waiting.args(["--test", SHARED, "--"]).args(WAITING);
-    let mut others = lane(workspace, arguments, other_threads);
+/// Runs all lanes to their ends. Their programs are built, so that no cargo waits for another.
+fn run_lanes(workspace: &Workspace, own: &Path, arguments: &[String]) -> Result<[Outcome; 3]> {
+    let [mut longest, mut waiting, mut others] =
+        threads(parallel::cpus()).map(|threads| lane(workspace, arguments, threads));
+    longest.args(["--test", LONGEST, "--"]).args(skipped());
+    waiting.args(["--test", LONGEST, "--"]).args(WAITING);
     others.args(["--config", &runner(own)?]);
 
-    let log = workspace.target()?.join("tests-that-wait.log");
-    eprintln!("tests of {} run beside the others; see {}", WAITING.join(" and "), log.display());
-    let (waiting, others) = thread::scope(|scope| {
-        let waiting = scope.spawn(|| test_times::run(&mut waiting, Output::AtTheEnd(&log)));
-        let others = test_times::run(&mut others, Output::AtOnce);
-        (waiting.join().unwrap_or_else(|panic| panic::resume_unwind(panic)), others)
+    let target = workspace.target()?;
+    let [waiting_log, others_log] =
+        ["tests-that-wait.log", "tests-of-other-programs.log"].map(|name| target.join(name));
+    eprintln!("tests of {} run beside those below; see {}", WAITING.join(" and "), waiting_log.display());
+    eprintln!("so do all programs but {LONGEST}; see {}", others_log.display());
+    let (longest, waiting, others) = thread::scope(|scope| {
+        let waiting = scope.spawn(|| test_times::run(&mut waiting, Output::AtTheEnd(&waiting_log)));
+        let others = scope.spawn(|| test_times::run(&mut others, Output::AtTheEnd(&others_log)));
+        let longest = test_times::run(&mut longest, Output::AtOnce);
+        let [waiting, others] =
+            [waiting, others].map(|lane| lane.join().unwrap_or_else(|panic| panic::resume_unwind(panic)));
+        (longest, waiting, others)
     });
     let mut waiting = waiting?;
     let label = |(name, time): (String, Duration)| (format!("{name}, of {}", WAITING.join(" and ")), time);
     waiting.times = waiting.times.into_iter().map(label).collect();
-    Ok([waiting, others?])
+    Ok([longest?, waiting, others?])
 }
 
-/// Returns the command that both lanes begin with.
+/// Returns the command that all lanes begin with.
 fn lane(workspace: &Workspace, arguments: &[String], threads: usize) -> Command {
     let mut command = workspace.cargo(&format!("test {WHOLE}"));
     command.args(arguments).env(THROUGH_XTASK, "1").env_remove(IS_SET_UP);
@@ -99,10 +106,10 @@ fn lane(workspace: &Workspace, arguments: &[String], threads: usize) -> Command 
     command
 }
 
-/// Returns how many tests each lane runs at a time. Together they are more than the CPUs, because those of one lane mostly wait,
-/// and some of the other do: for limits of time.
-fn threads(cpus: usize) -> [usize; 2] {
-    [cpus.div_ceil(2) + 1, cpus + 1]
+/// Returns how many tests each lane runs at a time: that of the longest program, its tests that wait, and the other programs.
+/// Together they are more than the CPUs, because those of one lane mostly wait, and some of the others do: for limits of time.
+fn threads(cpus: usize) -> [usize; 3] {
+    [cpus + 1, cpus.div_ceil(2) + 1, cpus.div_ceil(2)]
 }
 
 /// Returns the setting that makes cargo start every test program through [`run_program`]. An option and no variable, so that what
@@ -113,20 +120,19 @@ fn runner(own: &Path) -> Result<String> {
     Ok(format!("target.'cfg(unix)'.runner={words}"))
 }
 
-/// Replaces this process with a test program, without the tests that the other lane runs.
+/// Replaces this process with a test program, unless it is the one that has other lanes.
 pub(crate) fn run_program(program: &Path, arguments: &[OsString]) -> Result<()> {
-    let mut command = Command::new(program);
-    command.args(arguments);
-    if is_shared(program) {
-        command.args(skipped());
+    if is_longest(program) {
+        eprintln!("has lanes of its own");
+        return Ok(());
     }
-    Err(shell::exec(&mut command))
+    Err(shell::exec(Command::new(program).args(arguments)))
 }
 
-/// Returns whether cargo made the executable of the program that both lanes run. The name ends with a digest.
-fn is_shared(program: &Path) -> bool {
+/// Returns whether cargo made the executable of the longest program. The name ends with a digest.
+fn is_longest(program: &Path) -> bool {
     let name = program.file_name().and_then(|name| name.to_str()).and_then(|name| name.rsplit_once('-'));
-    name.is_some_and(|(name, _)| name == SHARED)
+    name.is_some_and(|(name, _)| name == LONGEST)
 }
 
 fn skipped() -> impl Iterator<Item = &'static str> {
@@ -217,16 +223,16 @@ mod tests {
             let name = module.trim_end_matches(':');
             assert!(modules.contains(&format!("mod {name};\n")), "{name}");
         }
-        assert!(file("compiler-driver/Cargo.toml").contains(&format!("[[test]]\nname = \"{SHARED}\"\n")));
+        assert!(file("compiler-driver/Cargo.toml").contains(&format!("[[test]]\nname = \"{LONGEST}\"\n")));
     }
 
     #[test]
     fn other_programs_run_whole() {
-        assert!(is_shared(Path::new("target/debug/deps/bundles-0cc175b9c0f1b6a8")));
+        assert!(is_longest(Path::new("target/debug/deps/bundles-0cc175b9c0f1b6a8")));
         for program in
             ["target/debug/deps/conform-0cc175b9", "deps/more-bundles-0cc175b9", "bundles", "rust_out"]
         {
-            assert!(!is_shared(Path::new(program)), "{program}");
+            assert!(!is_longest(Path::new(program)), "{program}");
         }
     }
 
@@ -245,6 +251,6 @@ mod tests {
 
     #[test]
     fn there_are_more_threads_than_cpus() {
-        assert_eq!([1, 2, 16].map(threads), [[2, 2], [2, 3], [9, 17]]);
+        assert_eq!([1, 2, 16].map(threads), [[2, 2, 1], [3, 2, 1], [17, 9, 8]]);
     }
 }
