@@ -120,7 +120,7 @@ impl NativeProgram {
     fn forget(&self, number: u64) {
         // In a child, or after the end, they are forgotten already.
         if let Ok(worker) = self.worker() {
-            drop(worker.run(move |loaded| drop(loaded.functions.remove(&number))));
+            drop(worker.run(move |loaded| _ = loaded.functions.remove(&number)));
         }
     }
 
