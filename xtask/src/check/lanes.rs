@@ -109,7 +109,7 @@ fn lane(workspace: &Workspace, arguments: &[String], threads: usize) -> Command 
 /// Returns how many tests each lane runs at a time: that of the longest program, its tests that wait, and the other programs.
 /// Together they are more than the CPUs, because those of one lane mostly wait, and some of the others do: for limits of time.
 fn threads(cpus: usize) -> [usize; 3] {
-    [cpus + 1, cpus.div_ceil(2) + 1, cpus.div_ceil(2)]
+    [cpus + 1, cpus.div_ceil(2) + 1, cpus.div_ceil(2) + 1]
 }
 
 /// Returns the setting that makes cargo start every test program through [`run_program`]. An option and no variable, so that what
@@ -251,6 +251,6 @@ mod tests {
 
     #[test]
     fn there_are_more_threads_than_cpus() {
-        assert_eq!([1, 2, 16].map(threads), [[2, 2, 1], [3, 2, 1], [17, 9, 8]]);
+        assert_eq!([1, 2, 16].map(threads), [[2, 2, 2], [3, 2, 2], [17, 9, 9]]);
     }
 }
