@@ -38,8 +38,10 @@ pub(crate) fn embedding(b: &mut Builder<'_>, layer: &Embedding, tokens: Tensor, 
         let type_rows = take_rows(b, table, first);
         rows = b.graph.add(rows, type_rows);
     }
-    // Fused with the first norm, the gathered rows exceed IREE's stack limit. What a kernel made is whole.
-    let rows = if is_whole && b.numerics.gpu.is_some() { rows } else { b.graph.barrier(rows) };
+    // Fused with the first norm, the gathered rows exceed IREE's stack limit. What a kernel made is whole; on a CPU, a barrier
+    // would have the host wait for it.
+    let is_of_kernel = b.numerics.gpu.is_some() || b.numerics.cpu_isa().is_some();
+    let rows = if is_whole && is_of_kernel { rows } else { b.graph.barrier(rows) };
     layer.norm.as_ref().map_or(rows, |layer| b.scope("norm", |b| norm(b, layer, rows)))
 }
 
