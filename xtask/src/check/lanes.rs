@@ -109,7 +109,8 @@ fn lane(workspace: &Workspace, arguments: &[String], threads: usize) -> Command 
 /// Returns how many tests each lane runs at a time: that of the longest program, its tests that wait, and the other programs.
 /// Together they are more than the CPUs, because those of one lane mostly wait, and some of the others do: for limits of time.
 fn threads(cpus: usize) -> [usize; 3] {
-    [cpus + 1, cpus.div_ceil(2) + 1, cpus.div_ceil(2) + 1]
+    let few = cpus.div_ceil(2) + 1;
+    [cpus + 1, few, few]
 }
 
 /// Returns the setting that makes cargo start every test program through [`run_program`]. An option and no variable, so that what
