@@ -9,7 +9,6 @@
 // What is kept of a call that launches the same kernels at every invocation.
 typedef struct replayed_t {
   bool allowed;
-  // The first invocation prepares what later ones find.
   bool prepared;
   // How often an invocation was noted in vain: what other threads do meanwhile spoils the notes.
   size_t failures;
@@ -18,6 +17,28 @@ typedef struct replayed_t {
   // The results, which kernels write in place.
   iree_vm_list_t* outputs;
 } replayed_t;
+
+// How the function of a call runs.
+typedef enum running_kind_e {
+  MLXCEL_RUNNING_NOT,
+  // By the VM.
+  MLXCEL_RUNNING_FUNCTION,
+  // By launching its kernels again.
+  MLXCEL_RUNNING_KERNELS,
+} running_kind_t;
+
+// An invocation that was begun and not ended.
+typedef struct running_t {
+  running_kind_t kind;
+  // When it was begun, for a recording.
+  int64_t start;
+  // Whether launches are noted, and whether kernels are timed.
+  bool notes;
+  bool times;
+  // Whether the VM waits for the device.
+  bool waits;
+  iree_vm_invoke_state_t state;
+} running_t;
 
 struct shim_call_t {
   // Outlives the call.
@@ -28,6 +49,7 @@ struct shim_call_t {
   iree_vm_list_t* inputs;
   iree_vm_list_t* outputs;
   replayed_t replayed;
+  running_t running;
   size_t input_count;
   // Owned by `inputs`; NULL for an i32 that is passed by value, and for a tensor that the caller passes.
   iree_hal_buffer_t* buffers[];
@@ -169,21 +191,62 @@ static iree_status_t shim_list_copy(iree_vm_list_t* from, iree_vm_list_t* to) {
   return iree_ok_status();
 }
 
-// Runs the function, and notes its kernels if later invocations can replay them.
-static iree_status_t shim_call_run(shim_call_t* call) {
+// Begins to run the function, and to note its kernels if later invocations can replay them.
+static iree_status_t shim_call_start(shim_call_t* call) {
   replayed_t* replayed = &call->replayed;
+  running_t* running = &call->running;
   if (replayed->kernels && !call->owner->recording) {
-    IREE_RETURN_IF_ERROR(shim_replay_run(replayed->kernels));
+    IREE_RETURN_IF_ERROR(shim_replay_start(replayed->kernels));
+    running->kind = MLXCEL_RUNNING_KERNELS;
+    return iree_ok_status();
+  }
+  // The first invocation prepares what later ones find.
+  const bool can_note = replayed->allowed && replayed->prepared && replayed->failures < MLXCEL_NOTE_FAILURES;
+  running->kind = MLXCEL_RUNNING_FUNCTION;
+  running->notes = can_note && !call->owner->recording && shim_replay_begin();
+  running->times = shim_kernel_times_begin(call->owner->recording);
+  memset(&running->state, 0, offsetof(iree_vm_invoke_state_t, stack_storage));
+  iree_status_t status = iree_vm_begin_invoke(&running->state, call->context, call->function,
+                                              IREE_VM_INVOCATION_FLAG_NONE, /*policy=*/NULL, call->inputs,
+                                              shim_allocator());
+  running->waits = iree_status_is_deferred(status);
+  return running->waits ? iree_ok_status() : status;
+}
+
+// Lets the VM run until the function has returned: it waits for the device as often as the function asks for it.
+static iree_status_t shim_call_resume(running_t* running) {
+  while (running->waits) {
+    iree_vm_stack_frame_t* frame = iree_vm_stack_current_frame(running->state.stack);
+    if (frame && frame->type == IREE_VM_STACK_FRAME_WAIT) {
+      iree_vm_wait_frame_t* wait = (iree_vm_wait_frame_t*)iree_vm_stack_frame_storage(frame);
+      IREE_RETURN_IF_ERROR(iree_vm_wait_invoke(&running->state, wait, IREE_TIME_INFINITE_FUTURE));
+    }
+    iree_status_t status = iree_vm_resume_invoke(&running->state);
+    running->waits = iree_status_is_deferred(status);
+    if (!running->waits) return status;
+  }
+  return iree_ok_status();
+}
+
+// Ends what `shim_call_start` has begun, with its status.
+static iree_status_t shim_call_finish(shim_call_t* call, iree_status_t status) {
+  replayed_t* replayed = &call->replayed;
+  running_t* running = &call->running;
+  if (running->kind == MLXCEL_RUNNING_KERNELS) {
+    IREE_RETURN_IF_ERROR(shim_replay_wait(replayed->kernels));
     return shim_list_copy(replayed->outputs, call->outputs);
   }
-  const bool can_note = replayed->allowed && replayed->prepared && replayed->failures < MLXCEL_NOTE_FAILURES;
-  const bool notes = can_note && !call->owner->recording && shim_replay_begin();
-  const bool times = shim_kernel_times_begin(call->owner->recording);
-  iree_status_t status = iree_vm_invoke(call->context, call->function, IREE_VM_INVOCATION_FLAG_NONE, /*policy=*/NULL,
-                                        call->inputs, call->outputs, shim_allocator());
-  if (times) shim_kernel_times_end(call->owner->recording);
+  if (iree_status_is_ok(status)) status = shim_call_resume(running);
+  iree_status_t result = iree_ok_status();
+  if (iree_status_is_ok(status)) status = iree_vm_end_invoke(&running->state, call->outputs, &result);
+  if (iree_status_is_ok(status)) {
+    status = result;
+  } else {
+    iree_vm_abort_invoke(&running->state);
+  }
+  if (running->times) shim_kernel_times_end(call->owner->recording);
   replayed->prepared = true;
-  if (!notes) return status;
+  if (!running->notes) return status;
   replayed->kernels = shim_replay_end();
   if (!replayed->kernels) ++replayed->failures;
   if (replayed->kernels && iree_status_is_ok(status)) {
@@ -194,25 +257,46 @@ static iree_status_t shim_call_run(shim_call_t* call) {
   return status;
 }
 
-shim_error_t* shim_call_invoke(shim_call_t* call, const shim_input_t* inputs) {
-  const int64_t start = shim_recorded_now(call->owner);
+// Ends an invocation, with the status of its beginning.
+static iree_status_t shim_call_complete(shim_call_t* call, iree_status_t status) {
+  running_t* running = &call->running;
+  if (running->kind != MLXCEL_RUNNING_NOT) status = shim_call_finish(call, status);
+  running->kind = MLXCEL_RUNNING_NOT;
+  // Tensors that were passed are not kept: the caller may replace them by results. Those of kernels that are replayed stay.
+  // Numbers are passed anew, too.
+  for (size_t i = 0; i < call->input_count && !call->replayed.kernels; ++i) {
+    if (call->buffers[i]) continue;
+    iree_vm_ref_t none = iree_vm_ref_null();
+    status = iree_status_join(status, iree_vm_list_set_ref_retain(call->inputs, i, &none));
+  }
+  shim_record(call->owner, MLXCEL_EVENT_CALL, running->start, 0);
+  return status;
+}
+
+shim_error_t* shim_call_begin(shim_call_t* call, const shim_input_t* inputs) {
+  running_t* running = &call->running;
+  if (running->kind != MLXCEL_RUNNING_NOT) {
+    return shim_error_from_status(iree_make_status(IREE_STATUS_FAILED_PRECONDITION,
+                                                   "the last invocation has not ended"));
+  }
+  running->start = shim_recorded_now(call->owner);
   iree_device_size_t written = 0;
   // Dropped first, so that this invocation can use their memory.
   iree_status_t status = iree_vm_list_resize(call->outputs, 0);
   for (size_t i = 0; i < call->input_count && iree_status_is_ok(status); ++i) {
     status = shim_call_set_input(call, i, &inputs[i], &written);
   }
-  if (written) shim_record(call->owner, MLXCEL_EVENT_INPUTS, start, written);
-  if (iree_status_is_ok(status)) status = shim_call_run(call);
-  // Tensors that were passed are not kept: the caller may replace them by results. Those of kernels that are replayed stay.
-  for (size_t i = 0; i < call->input_count; ++i) {
-    if (!inputs[i].tensor || call->replayed.kernels) continue;
-    iree_vm_ref_t none = iree_vm_ref_null();
-    iree_status_t cleared = iree_vm_list_set_ref_retain(call->inputs, i, &none);
-    status = iree_status_join(status, cleared);
-  }
-  shim_record(call->owner, MLXCEL_EVENT_CALL, start, 0);
+  if (written) shim_record(call->owner, MLXCEL_EVENT_INPUTS, running->start, written);
+  if (iree_status_is_ok(status)) status = shim_call_start(call);
+  if (!iree_status_is_ok(status)) status = shim_call_complete(call, status);
   return shim_error_from_status(status);
+}
+
+shim_error_t* shim_call_end(shim_call_t* call) {
+  if (call->running.kind == MLXCEL_RUNNING_NOT) {
+    return shim_error_from_status(iree_make_status(IREE_STATUS_FAILED_PRECONDITION, "no invocation was begun"));
+  }
+  return shim_error_from_status(shim_call_complete(call, iree_ok_status()));
 }
 
 size_t shim_call_output_count(const shim_call_t* call) { return iree_vm_list_size(call->outputs); }

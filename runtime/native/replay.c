@@ -134,9 +134,12 @@ shim_replay_t* shim_replay_end(void) {
   return replay;
 }
 
-iree_status_t shim_replay_run(shim_replay_t* replay) {
+iree_status_t shim_replay_start(shim_replay_t* replay) {
   IREE_RETURN_IF_ERROR(shim_cuda_status(driver, driver->set_current(replay->context)));
-  IREE_RETURN_IF_ERROR(shim_cuda_status(driver, driver->launch(replay->exec, replay->stream)));
+  return shim_cuda_status(driver, driver->launch(replay->exec, replay->stream));
+}
+
+iree_status_t shim_replay_wait(shim_replay_t* replay) {
   return shim_cuda_status(driver, driver->synchronize(replay->stream));
 }
 
@@ -152,9 +155,11 @@ bool shim_replay_begin(void) { return false; }
 
 shim_replay_t* shim_replay_end(void) { return NULL; }
 
-iree_status_t shim_replay_run(shim_replay_t* replay) {
+iree_status_t shim_replay_start(shim_replay_t* replay) {
   return iree_make_status(IREE_STATUS_UNIMPLEMENTED, "this build has no CUDA driver");
 }
+
+iree_status_t shim_replay_wait(shim_replay_t* replay) { return shim_replay_start(replay); }
 
 void shim_replay_free(shim_replay_t* replay) {}
 

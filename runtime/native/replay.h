@@ -19,8 +19,10 @@ typedef struct shim_replay_t shim_replay_t;
 bool shim_replay_begin(void);
 // Ends it. Returns the kernels, or NULL if anything else was done, or if the driver cannot replay them.
 shim_replay_t* shim_replay_end(void);
-// Launches the kernels and waits for them.
-iree_status_t shim_replay_run(shim_replay_t* replay);
+// Launches the kernels.
+iree_status_t shim_replay_start(shim_replay_t* replay);
+// Waits for them.
+iree_status_t shim_replay_wait(shim_replay_t* replay);
 void shim_replay_free(shim_replay_t* replay);
 
 #endif  // MLXCEL_REPLAY_H_

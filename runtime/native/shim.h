@@ -194,13 +194,17 @@ shim_error_t* shim_call_create(shim_module_t* module, shim_string_t name, const 
                                    size_t argument_count, int in_place, shim_call_t** out_call);
 // Returns the size in bytes of an input that is copied.
 size_t shim_call_input_size(const shim_call_t* call, size_t input);
-// Copies inputs on the host to the device, runs the function and waits for it. Drops results of the last invocation that
-// were not taken. The function may overwrite tensors that are passed.
-shim_error_t* shim_call_invoke(shim_call_t* call, const shim_input_t* inputs);
+// Copies inputs on the host to the device and begins to run the function, up to its first wait for the device. Drops results
+// of the last invocation that were not taken. The function may overwrite tensors that are passed. After an error there is
+// nothing to end.
+shim_error_t* shim_call_begin(shim_call_t* call, const shim_input_t* inputs);
+// Waits for what was begun. Its results can be taken then.
+shim_error_t* shim_call_end(shim_call_t* call);
 // Returns the number of results of the last invocation that were not taken yet.
 size_t shim_call_output_count(const shim_call_t* call);
 // Takes the first of these results. It stays valid when the call is invoked again or freed.
 shim_error_t* shim_call_take_output(shim_call_t* call, shim_tensor_t** out_tensor);
+// What was begun must have been ended.
 void shim_call_free(shim_call_t* call);
 
 // Allocates a tensor in one of a device's memories (an shim_memory_t); its bytes are zeros if `zeros` is not 0, and not

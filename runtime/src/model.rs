@@ -90,11 +90,28 @@ pub trait ModelRunner {
     /// Returns what the model runs on.
     fn device(&self) -> &DeviceInfo;
 
+    /// Returns whether the device is the host's processors, so that other threads hardly run while it computes.
+    fn is_host(&self) -> bool {
+        false
+    }
+
     /// Runs the rows. Returns one result for each selected row, in order.
     ///
     /// # Errors
     /// The device fails. Positions of the batch's rows may have been written.
-    fn step(&mut self, batch: &Batch<'_>) -> Result<Vec<SelectedRow>, Error>;
+    fn step(&mut self, batch: &Batch<'_>) -> Result<Vec<SelectedRow>, Error> {
+        self.step_during(batch, &mut || ())
+    }
+
+    /// Runs the rows, as [`step`](Self::step) does. Calls `meanwhile` once the device has begun, and then waits for it.
+    ///
+    /// # Errors
+    /// As `step`. Then `meanwhile` may not have been called.
+    fn step_during(
+        &mut self,
+        batch: &Batch<'_>,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<SelectedRow>, Error>;
 
     /// Reads the logits of a selected row of the last step, by its index in the result.
     ///
@@ -147,8 +164,16 @@ impl<R: ModelRunner + ?Sized> ModelRunner for Box<R> {
         (**self).device()
     }
 
-    fn step(&mut self, batch: &Batch<'_>) -> Result<Vec<SelectedRow>, Error> {
-        (**self).step(batch)
+    fn is_host(&self) -> bool {
+        (**self).is_host()
+    }
+
+    fn step_during(
+        &mut self,
+        batch: &Batch<'_>,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<SelectedRow>, Error> {
+        (**self).step_during(batch, meanwhile)
     }
 
     fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error> {

@@ -218,7 +218,11 @@ impl ModelRunner for ScriptedModel {
 
     /// # Panics
     /// The batch is larger than its size, has no page for a position, or writes a page that two sequences have.
-    fn step(&mut self, batch: &Batch<'_>) -> Result<Vec<SelectedRow>, Error> {
+    fn step_during(
+        &mut self,
+        batch: &Batch<'_>,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<SelectedRow>, Error> {
         self.check(batch);
         let count: usize = batch.sequences.iter().map(|rows| rows.tokens.len()).sum();
         self.sizes.push((batch.size, count));
@@ -230,6 +234,7 @@ impl ModelRunner for ScriptedModel {
             self.spoil(batch);
             return Err(failure(format!("run step {step}")));
         }
+        meanwhile();
         self.logits.clear();
         let mut results = Vec::new();
         for rows in &batch.sequences {

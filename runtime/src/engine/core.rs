@@ -9,12 +9,13 @@ use std::{
 
 use super::{
     chooser::{Chooser, Picked},
-    generation::{StopReason, Timings},
+    generation::StopReason,
     memory::Memory,
     prefix::PageKeys,
     request::{Event, EventKind, Request, RequestId},
     schedule::{Plan, plan},
     sequence::Sequence,
+    usage::{PoolUsage, Usage, Work},
 };
 use crate::{
     device::DeviceInfo,
@@ -41,53 +42,6 @@ impl Default for EngineSettings {
     }
 }
 
-/// What an engine has at the moment.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Requests that wait for pages or for their turn.
-    pub waiting: usize,
-    /// Requests that run.
-    pub running: usize,
-    /// Whether the device failed for good, so that every request fails.
-    pub is_stopped: bool,
-    /// The pages of each pool.
-    pub pools: Vec<PoolUsage>,
-    /// What the engine has done.
-    pub work: Work,
-}
-
-/// What an engine has done since it was made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Work {
-    /// Calls of the device.
-    pub steps: u64,
-    /// Rows of these calls, without padding.
-    pub rows: u64,
-    /// Time of these calls.
-    pub time: Duration,
-    /// Tokens of prompts that were run.
-    pub prompt_tokens: u64,
-    /// Tokens of prompts that were not run, because pages of an earlier request had them.
-    pub cached_tokens: u64,
-    /// Tokens of answers.
-    pub generated_tokens: u64,
-    /// Tokens that were guessed and verified.
-    pub drafted_tokens: u64,
-    /// Guessed tokens that are part of an answer.
-    pub accepted_tokens: u64,
-}
-
-/// The pages of a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PoolUsage {
-    /// All pages.
-    pub pages: usize,
-    /// Pages that nothing keeps.
-    pub free: usize,
-    /// Pages of earlier requests, which go when others need them.
-    pub cached: usize,
-}
-
 /// Answers to many requests at a time.
 pub struct Engine<R> {
     pub(super) runner: R,
@@ -106,16 +60,6 @@ pub struct Engine<R> {
     /// That of the model.
     trace: Trace,
     clock: Box<dyn Fn() -> Duration + Send>,
-}
-
-impl Work {
-    /// Adds what a step did for a request that had `before` and has `after`.
-    fn add(&mut self, before: &Timings, after: &Timings, generated: usize) {
-        self.prompt_tokens += (after.prompt_tokens - before.prompt_tokens) as u64;
-        self.drafted_tokens += (after.drafted - before.drafted) as u64;
-        self.accepted_tokens += (after.accepted - before.accepted) as u64;
-        self.generated_tokens += generated as u64;
-    }
 }
 
 /// What a step gave one request.
@@ -216,6 +160,13 @@ impl<R: ModelRunner> Engine<R> {
 
     /// Makes one call of the device. Returns false if there is nothing to run.
     pub fn step(&mut self) -> bool {
+        self.step_during(&mut || ())
+    }
+
+    /// Makes one call of the device, as [`step`](Self::step) does, and calls `meanwhile` while the device computes.
+    ///
+    /// That is not called if there is nothing to run, or if the call fails before.
+    pub fn step_during(&mut self, meanwhile: &mut dyn FnMut()) -> bool {
         let start = (self.clock)();
         let mut span = self.trace.span("step");
         self.admit();
@@ -230,7 +181,7 @@ impl<R: ModelRunner> Engine<R> {
             self.describe(&plan, &mut span);
         }
         self.work.steps += 1;
-        let shares = self.run(&plan, &drafts);
+        let shares = self.run(&plan, &drafts, meanwhile);
         let time = (self.clock)().saturating_sub(start);
         self.work.time += time;
         self.work.rows += plan.rows.iter().sum::<usize>() as u64;
@@ -324,7 +275,7 @@ impl<R: ModelRunner> Engine<R> {
     }
 
     /// Runs a step and picks tokens. Each request of a step that fails gets the error.
-    fn run(&mut self, plan: &Plan, drafts: &[Vec<u32>]) -> Vec<Share> {
+    fn run(&mut self, plan: &Plan, drafts: &[Vec<u32>], meanwhile: &mut dyn FnMut()) -> Vec<Share> {
         let Self { runner, memory, running, trace, .. } = self;
         let trace = trace.clone();
         let planned: Vec<(usize, usize)> =
@@ -341,7 +292,7 @@ impl<R: ModelRunner> Engine<R> {
         let sequences: Vec<SequenceRows<'_>> =
             planned.iter().map(|&(index, rows)| running[index].rows(rows, &drafts[index])).collect();
         let selected: Vec<usize> = sequences.iter().map(|rows| rows.selected.len()).collect();
-        let result = runner.step(&Batch { size: plan.size, sequences });
+        let result = runner.step_during(&Batch { size: plan.size, sequences }, meanwhile);
         let expected = selected.iter().sum();
         let result = result.and_then(|rows| match rows.len() {
             found if found == expected => Ok(rows),

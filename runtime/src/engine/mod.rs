@@ -33,11 +33,13 @@ mod sequence;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod usage;
 
-pub use self::core::{Engine, EngineSettings, PoolUsage, Usage, Work};
+pub use self::core::{Engine, EngineSettings};
 pub use generation::{Generation, StopReason, Timings};
 pub use grammar::{Grammar, GrammarState, SharedGrammar};
 pub use ngram::Speculation;
 pub use request::{Event, EventKind, Penalties, Request, RequestId};
 pub use score_queue::ScoreSink;
 pub use thread::{EngineClient, EngineThread, EventSink, RequestGuard, RequestHandle};
+pub use usage::{PoolUsage, Usage, Work};

@@ -1,7 +1,7 @@
 //! The engine on a thread of its own.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{self, Receiver, SendError, Sender},
@@ -13,11 +13,12 @@ use std::{
 use mlxcel_artifacts::Cancel;
 
 use super::{
-    core::{Engine, EngineSettings, Usage},
+    core::{Engine, EngineSettings},
     memory::Memory,
-    request::{EventKind, Request, RequestId},
+    request::{Event, EventKind, Request, RequestId},
     score::check_range,
     score_queue::{ScoreJob, ScoreQueue, ScoreSink},
+    usage::Usage,
 };
 use crate::{
     device::DeviceInfo,
@@ -137,8 +138,8 @@ impl EngineThread {
                     let model = (engine.runner().limits().clone(), engine.runner().device().clone());
                     *shown.lock().unwrap_or_else(PoisonError::into_inner) = engine.usage();
                     if loaded.send(Ok(model)).is_ok() {
-                        let active = HashMap::new();
-                        let (waiting, scores, stop, usage) = (0, ScoreQueue::default(), stopping, shown);
+                        let (active, scores) = (Active::default(), ScoreQueue::default());
+                        let (waiting, stop, usage) = (0, stopping, shown);
                         Worker { life, engine, active, messages, waiting, scores, stop, usage }.run();
                     }
                 }
@@ -353,12 +354,45 @@ impl Drop for RequestGuard {
     }
 }
 
+/// Requests whose last event was not delivered.
+#[derive(Default)]
+struct Active {
+    requests: HashMap<RequestId, (Delivery, Cancel)>,
+    /// Events on their way to them.
+    events: VecDeque<Event>,
+}
+
+impl Active {
+    /// Returns the requests that are to be cancelled, in order.
+    fn wanted(&self, is_wanted: impl Fn(&Cancel) -> bool) -> Vec<RequestId> {
+        let wanted = self.requests.iter().filter(|(_, (_, cancel))| is_wanted(cancel));
+        let mut wanted: Vec<RequestId> = wanted.map(|(id, _)| *id).collect();
+        wanted.sort_unstable();
+        wanted
+    }
+
+    /// Delivers the events.
+    fn deliver(&mut self) {
+        while let Some(event) = self.events.pop_front() {
+            let is_last = !matches!(event.kind, EventKind::Token { .. });
+            if let Some((events, cancel)) = self.requests.get_mut(&event.id)
+                && !events.deliver(event.kind)
+            {
+                cancel.cancel();
+            }
+            if is_last {
+                self.requests.remove(&event.id);
+            }
+        }
+    }
+}
+
 /// The thread's own part.
 struct Worker<R> {
     /// Dropped first, so that who sees a request end with the thread sees that it has ended.
     life: Life,
     engine: Engine<R>,
-    active: HashMap<RequestId, (Delivery, Cancel)>,
+    active: Active,
     messages: Receiver<Message>,
     /// The places of requests that are in the engine.
     waiting: usize,
@@ -383,14 +417,20 @@ impl<R: ModelRunner> Worker<R> {
                 self.accept(message);
             }
             self.cancel(|cancel| cancel.is_cancelled());
-            self.engine.step();
+            // Whoever gets the tokens of a step wakes while a GPU computes the next one.
+            self.engine.step_during(&mut || self.active.deliver());
             let begun = self.scores.step(&mut self.engine);
             self.life.0.free(begun);
-            self.deliver();
+            self.collect();
+            // Where all processors compute, who gets the tokens would wait for one until the end of the next step.
+            if self.engine.is_idle() || self.engine.runner().is_host() {
+                self.active.deliver();
+            }
         }
         self.cancel(|_| true);
         self.scores.close(&mut self.engine);
-        self.deliver();
+        self.collect();
+        self.active.deliver();
     }
 
     fn accept(&mut self, message: Message) {
@@ -403,7 +443,7 @@ impl<R: ModelRunner> Worker<R> {
         let Submission { request, at, mut events, cancel } = *submission;
         match self.engine.submit_after(request, at.elapsed()) {
             Ok(id) => {
-                self.active.insert(id, (events, cancel));
+                self.active.requests.insert(id, (events, cancel));
             }
             Err(error) => {
                 events.deliver(EventKind::Failed { error });
@@ -412,32 +452,21 @@ impl<R: ModelRunner> Worker<R> {
     }
 
     fn cancel(&mut self, is_wanted: impl Fn(&Cancel) -> bool) {
-        let ended = self.active.iter().filter(|(_, (_, cancel))| is_wanted(cancel));
-        let mut ended: Vec<RequestId> = ended.map(|(id, _)| *id).collect();
-        ended.sort_unstable();
-        ended.into_iter().for_each(|id| {
+        for id in self.active.wanted(is_wanted) {
             self.engine.cancel(id);
-        });
+        }
     }
 
-    fn deliver(&mut self) {
-        // First, so that who sees the end of a request sees that its pages are free.
+    /// Delivers what the last step has not, and takes the events that came since.
+    fn collect(&mut self) {
+        self.active.deliver();
+        // Before the events are delivered, so that who sees the end of a request sees that its pages are free.
         let usage = self.engine.usage();
         let left = self.waiting - usage.waiting;
         self.waiting = usage.waiting;
         *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = usage;
         // Then, so that a request that begins is always seen: waiting, running, or for a moment as both.
         self.life.0.free(left);
-        while let Some(event) = self.engine.next_event() {
-            let is_last = !matches!(event.kind, EventKind::Token { .. });
-            if let Some((events, cancel)) = self.active.get_mut(&event.id)
-                && !events.deliver(event.kind)
-            {
-                cancel.cancel();
-            }
-            if is_last {
-                self.active.remove(&event.id);
-            }
-        }
+        self.active.events.extend(std::iter::from_fn(|| self.engine.next_event()));
     }
 }

@@ -1,6 +1,7 @@
 //! Calls of a module's functions.
 
 use std::{
+    mem::ManuallyDrop,
     ptr::{self, NonNull},
     rc::Rc,
 };
@@ -110,15 +111,16 @@ impl Call {
         inputs: impl IntoIterator<Item = Input<'i>>,
     ) -> Result<Vec<Tensor>, Error> {
         let mut results = Vec::new();
-        self.invoke_into(inputs, &mut results)?;
+        self.invoke_into(inputs, &mut results, &mut || ())?;
         Ok(results)
     }
 
-    /// Runs the function and replaces `results` by its results.
+    /// Runs the function and replaces `results` by its results. Calls `meanwhile` once the device has begun.
     pub(crate) fn invoke_into<'i>(
         &mut self,
         inputs: impl IntoIterator<Item = Input<'i>>,
         results: &mut Vec<Tensor>,
+        meanwhile: &mut dyn FnMut(),
     ) -> Result<(), Error> {
         results.clear();
         self.inputs.clear();
@@ -144,9 +146,13 @@ impl Call {
             return Err(Error::invalid(format!("found {found} inputs, expected {expected}")));
         }
         // SAFETY: there are as many inputs as the call was created with, each of the size checked above. The borrows of
-        // `inputs` live until this function returns, when the shim has copied what is on the host. Tensors are alive, and the
-        // shim retains them.
-        let result = check(unsafe { raw::shim_call_invoke(self.raw.as_ptr(), self.inputs.as_ptr()) });
+        // `inputs` live until the shim has copied what is on the host. Tensors are alive, and the shim retains them.
+        let begun = check(unsafe { raw::shim_call_begin(self.raw.as_ptr(), self.inputs.as_ptr()) });
+        let result = begun.and_then(|()| {
+            let begun = Begun(self.raw);
+            meanwhile();
+            begun.end()
+        });
         self.module.device.collect(&self.name);
         result?;
         // SAFETY: the handle is alive as long as `self`.
@@ -170,6 +176,25 @@ impl Drop for Call {
     fn drop(&mut self) {
         // SAFETY: the only owner frees the handle once, before the module, which is a field of `self`.
         unsafe { raw::shim_call_free(self.raw.as_ptr()) }
+    }
+}
+
+/// An invocation that was begun. Dropping it ends it, too.
+struct Begun(NonNull<raw::Call>);
+
+impl Begun {
+    /// Waits for the device.
+    fn end(self) -> Result<(), Error> {
+        // SAFETY: the handle is alive as long as the call, and has an invocation that was begun and is ended here alone.
+        check(unsafe { raw::shim_call_end(ManuallyDrop::new(self).0.as_ptr()) })
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        // Something has panicked, which says more than an error of the device.
+        // SAFETY: as in `end`, which does not drop.
+        _ = check(unsafe { raw::shim_call_end(self.0.as_ptr()) });
     }
 }
 

@@ -205,7 +205,8 @@ unsafe extern "C" {
         call: *mut *mut Call,
     ) -> *mut Error;
     pub(super) fn shim_call_input_size(call: *const Call, input: usize) -> usize;
-    pub(super) fn shim_call_invoke(call: *mut Call, inputs: *const Input) -> *mut Error;
+    pub(super) fn shim_call_begin(call: *mut Call, inputs: *const Input) -> *mut Error;
+    pub(super) fn shim_call_end(call: *mut Call) -> *mut Error;
     pub(super) fn shim_call_output_count(call: *const Call) -> usize;
     pub(super) fn shim_call_take_output(call: *mut Call, tensor: *mut *mut Tensor) -> *mut Error;
     pub(super) fn shim_call_free(call: *mut Call);

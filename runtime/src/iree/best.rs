@@ -38,7 +38,7 @@ impl BestEntry {
         // In a valid manifest the arguments are the logits and the number of rows, and a number of rows fits an i32.
         let counts = [count as i32];
         let inputs = [Input::Tensor(logits), Input::Bytes(ffi::bytes(&counts))];
-        let mut results = self.function.call(inputs)?;
+        let mut results = self.function.call(inputs, &mut || ())?;
         let ids: Vec<i32> = read(&self.function, &mut results, ResultKind::BestTokens)?;
         let logits: Vec<f32> = read(&self.function, &mut results, ResultKind::BestLogits)?;
         let sums: Vec<f32> = read(&self.function, &mut results, ResultKind::LogSumExp)?;

@@ -94,10 +94,13 @@ impl EntryPoint {
     }
 
     /// Runs the function on rows that fit, and returns its results without the cache.
+    ///
+    /// Calls `meanwhile` once the device has begun.
     pub(super) fn run(
         &mut self,
         sequences: &[SequenceRows<'_>],
         cache: &mut Cache,
+        meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Tensor>>, Error> {
         let rows = RowPlaces::new(self.sizes, sequences);
         let entry = self.function.entry();
@@ -113,7 +116,7 @@ impl EntryPoint {
             (_, None) => Input::Bytes(ffi::bytes(values)),
         });
         let inputs: Vec<_> = inputs.collect();
-        let mut results = self.function.call(inputs)?;
+        let mut results = self.function.call(inputs, meanwhile)?;
         for (spec, result) in self.function.entry().results.iter().zip(&mut results) {
             if let ResultKind::Cache { pool, part } = spec.kind
                 && let Some(written) = result.take()

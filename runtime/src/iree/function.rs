@@ -31,12 +31,16 @@ impl Function {
     }
 
     /// Calls the function with its arguments in order, and returns its results in order.
+    ///
+    /// Calls `meanwhile` once the device has begun.
     pub(super) fn call<'i>(
         &mut self,
         inputs: impl IntoIterator<Item = Input<'i>>,
+        meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Tensor>>, Error> {
-        let results = self.call.invoke_with(inputs);
-        let results = results.map_err(Error::iree(|| format!("run {}", self.entry.name)))?;
+        let mut results = Vec::new();
+        let run = self.call.invoke_into(inputs, &mut results, meanwhile);
+        run.map_err(Error::iree(|| format!("run {}", self.entry.name)))?;
         Ok(results.into_iter().map(Some).collect())
     }
 

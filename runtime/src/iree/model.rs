@@ -102,12 +102,20 @@ impl ModelRunner for IreeModel {
         &self.info
     }
 
-    fn step(&mut self, batch: &Batch<'_>) -> Result<Vec<SelectedRow>, Error> {
+    fn is_host(&self) -> bool {
+        !self.is_gpu
+    }
+
+    fn step_during(
+        &mut self,
+        batch: &Batch<'_>,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<SelectedRow>, Error> {
         // Dropped first, so that this call can use the memory.
         self.last = None;
         let selected: usize = batch.sequences.iter().map(|rows| rows.selected.len()).sum();
         let entry = &mut self.entries[batch.size];
-        let mut results = entry.run(&batch.sequences, &mut self.cache)?;
+        let mut results = entry.run(&batch.sequences, &mut self.cache, meanwhile)?;
         if selected == 0 {
             return Ok(Vec::new());
         }

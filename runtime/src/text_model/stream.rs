@@ -129,6 +129,8 @@ impl Mailbox {
         if !state.has_failed {
             state.events.push_back(event);
             state.tell();
+            // Not before: who wakes takes the lock.
+            drop(state);
             self.changed.notify_one();
         }
     }

@@ -128,6 +128,77 @@ fn the_way_to_the_thread_counts_as_queued() {
     assert!(timings.queued > Duration::ZERO);
 }
 
+/// A model that notes when its steps begin and end.
+struct Noting {
+    model: ScriptedModel,
+    is_host: bool,
+    notes: mpsc::Sender<&'static str>,
+}
+
+impl crate::model::ModelRunner for Noting {
+    fn limits(&self) -> &ModelLimits {
+        self.model.limits()
+    }
+    fn device(&self) -> &crate::DeviceInfo {
+        self.model.device()
+    }
+    fn is_host(&self) -> bool {
+        self.is_host
+    }
+    fn step_during(
+        &mut self,
+        batch: &crate::model::Batch<'_>,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Vec<crate::model::SelectedRow>, Error> {
+        self.notes.send("begin").unwrap();
+        let result = self.model.step_during(batch, meanwhile);
+        self.notes.send("end").unwrap();
+        result
+    }
+    fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error> {
+        self.model.logits(selected)
+    }
+}
+
+/// Returns what happened, in order: steps that begin and end, and events that are delivered.
+fn order(is_host: bool, failing: Option<usize>) -> Vec<&'static str> {
+    let (notes, noted) = mpsc::channel();
+    let (model, sink_notes) = (counting(plain()).failing(failing), notes.clone());
+    let load = move || Ok(Noting { model, is_host, notes });
+    let engine = EngineThread::start(load, EngineSettings::default()).unwrap();
+    let sink = Box::new(move |event| {
+        let name = match event {
+            EventKind::Token { .. } => "token",
+            EventKind::Finished { .. } => "finished",
+            EventKind::Failed { .. } => "failed",
+        };
+        sink_notes.send(name).is_ok()
+    });
+    let _guard = engine.client().try_submit_to(request(&[1], 3), sink).unwrap();
+    let mut order = vec![];
+    while order.last().is_none_or(|last| !["finished", "failed"].contains(last)) {
+        order.push(noted.recv().unwrap());
+    }
+    order
+}
+
+#[test]
+fn tokens_are_delivered_while_the_next_step_runs() {
+    let next = ["begin", "token", "end"];
+    assert_eq!(order(false, None), [&["begin", "end"], &next[..], &next, &["token", "finished"]].concat());
+}
+
+#[test]
+fn a_step_that_fails_holds_no_token_back() {
+    assert_eq!(order(false, Some(1)), ["begin", "end", "begin", "end", "token", "failed"]);
+}
+
+#[test]
+fn tokens_come_before_the_next_step_takes_all_processors() {
+    let step = ["begin", "end", "token"];
+    assert_eq!(order(true, None), [&step[..], &step, &step, &["finished"]].concat());
+}
+
 #[test]
 fn dropping_the_engine_cancels() {
     let (engine, gate) = gated();

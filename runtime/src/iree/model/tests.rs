@@ -311,7 +311,7 @@ fn a_bundle_of_an_older_format() {
 
 /// Returns the answers of the sequences whose last row is selected.
 fn answers(entry: &mut EntryPoint, cache: &mut Cache, rows: &[SequenceRows<'_>]) -> Vec<u32> {
-    let mut results = entry.run(rows, cache).unwrap();
+    let mut results = entry.run(rows, cache, &mut || ()).unwrap();
     let next = entry.function().take(ResultKind::NextToken, &mut results).unwrap().read::<i32>().unwrap();
     let logits = entry.function().take(ResultKind::Logits, &mut results).unwrap();
     let count: usize = rows.iter().map(|rows| rows.selected.len()).sum();

@@ -74,8 +74,9 @@ struct Sample {
 #[derive(Serialize)]
 #[serde(tag = "test", rename_all = "snake_case")]
 enum Found {
-    /// Microseconds of a token of one stream: of mlxcel-bench, of Python, and those outside the engine's steps.
-    Alone { bench_us: f64, python_us: f64, outside_us: f64 },
+    /// Microseconds of a token of one stream: of mlxcel-bench, of Python, those outside the engine's steps, and those that
+    /// the thread that reads ran.
+    Alone { bench_us: f64, python_us: f64, outside_us: f64, reading_us: f64 },
     /// Tokens of prompts and answers per second: of one call, and of as many streams.
     Together { call_tok_s: f64, streams_tok_s: f64 },
 }
@@ -163,6 +164,7 @@ impl<'a> Bench<'a> {
                 bench_us: 1e6 / number(&rate, "mean_tok_s")?,
                 python_us: 1e6 * number(seconds, "seconds")?,
                 outside_us: 1e6 * number(seconds, "outside")?,
+                reading_us: 1e6 * number(seconds, "reading")?,
             };
             record.push(Sample { model: model.to_owned(), found })?;
         }
@@ -202,7 +204,9 @@ fn table(options: &Python, samples: &[Sample]) -> String {
         let of_model =
             move || samples.iter().filter(move |sample| sample.model == *model).map(|sample| &sample.found);
         let alone = of_model().filter_map(|found| match *found {
-            Found::Alone { bench_us, python_us, outside_us } => Some([bench_us, python_us, outside_us]),
+            Found::Alone { bench_us, python_us, outside_us, reading_us } => {
+                Some([bench_us, python_us, outside_us, reading_us])
+            }
             Found::Together { .. } => None,
         });
         let together = of_model().filter_map(|found| match *found {
@@ -221,9 +225,9 @@ fn table(options: &Python, samples: &[Sample]) -> String {
 }
 
 /// Returns the rows of one stream, of at least one repeat.
-fn alone_rows(model: &str, samples: &[[f64; 3]]) -> [[String; 4]; 2] {
-    let of = |value: fn(&[f64; 3]) -> f64| spread(samples.iter().map(value).collect());
-    let [low, middle, high] = of(|[bench, python, _]| python - bench);
+fn alone_rows(model: &str, samples: &[[f64; 4]]) -> [[String; 4]; 3] {
+    let of = |value: fn(&[f64; 4]) -> f64| spread(samples.iter().map(value).collect());
+    let [low, middle, high] = of(|[bench, python, ..]| python - bench);
     let beside = [
         format!("{model}, a token of one stream"),
         format!("{:.1} µs", of(|sample| sample[0])[1]),
@@ -231,14 +235,15 @@ fn alone_rows(model: &str, samples: &[[f64; 3]]) -> [[String; 4]; 2] {
         format!("{middle:+.1} µs ({low:+.1} to {high:+.1})"),
     ];
     // Of one process, so that a machine whose speed changes does not change it, and beside nothing.
-    let [low, middle, high] = of(|sample| sample[2]);
-    let within = [
-        format!("{model}, of it outside the engine's steps"),
-        "-".to_owned(),
-        format!("{middle:.1} µs ({low:.1} to {high:.1})"),
-        "-".to_owned(),
-    ];
-    [beside, within]
+    let within = |what: &str, [low, middle, high]: [f64; 3]| {
+        let python = format!("{middle:.1} µs ({low:.1} to {high:.1})");
+        [format!("{model}, {what}"), "-".to_owned(), python, "-".to_owned()]
+    };
+    [
+        beside,
+        within("of it outside the engine's steps", of(|sample| sample[2])),
+        within("processor time of the thread that reads", of(|sample| sample[3])),
+    ]
 }
 
 /// Returns the row of many streams, of at least one repeat.
@@ -272,17 +277,18 @@ mod tests {
         };
         let of = |model: &str, found| Sample { model: model.to_owned(), found };
         let samples = [
-            of("a", Found::Alone { bench_us: 10.0, python_us: 12.0, outside_us: 1.0 }),
-            of("a", Found::Alone { bench_us: 20.0, python_us: 24.0, outside_us: 2.0 }),
+            of("a", Found::Alone { bench_us: 10.0, python_us: 12.0, outside_us: 1.0, reading_us: 3.0 }),
+            of("a", Found::Alone { bench_us: 20.0, python_us: 24.0, outside_us: 2.0, reading_us: 4.0 }),
             of("a", Found::Together { call_tok_s: 100.0, streams_tok_s: 90.0 }),
         ];
         // The run ended before the second model was measured.
         insta::assert_snapshot!(table(&options, &samples), @"
-        | test                                     | mlxcel-bench, or one call      | Python                        | Python beside it |
-        |---                                       |---                             |---                            |---|
-        | a, a token of one stream                 | 15.0 µs                        | 18.0 µs                       | +3.0 µs (+2.0 to +4.0) |
-        | a, of it outside the engine's steps      | -                              | 1.5 µs (1.0 to 2.0)           | - |
-        | a, 32 asyncio streams of 16 + 64 tokens  | 100.0 prompt and answer tok/s  | 90.0 prompt and answer tok/s  | 90.0 % (90.0 to 90.0) |
+        | test                                        | mlxcel-bench, or one call      | Python                        | Python beside it |
+        |---                                          |---                             |---                            |---|
+        | a, a token of one stream                    | 15.0 µs                        | 18.0 µs                       | +3.0 µs (+2.0 to +4.0) |
+        | a, of it outside the engine's steps         | -                              | 1.5 µs (1.0 to 2.0)           | - |
+        | a, processor time of the thread that reads  | -                              | 3.5 µs (3.0 to 4.0)           | - |
+        | a, 32 asyncio streams of 16 + 64 tokens     | 100.0 prompt and answer tok/s  | 90.0 prompt and answer tok/s  | 90.0 % (90.0 to 90.0) |
         ");
         let line = serde_json::to_value(&samples[2]).unwrap();
         assert_eq!(

@@ -3,10 +3,10 @@
     python3 speed.py one BUNDLE THREADS TOKENS
     python3 speed.py many BUNDLE THREADS TOKENS STREAMS PROMPT REPEATS
 
-`one` is the seconds for each token of a stream, from its first token to its last one, and those of them in which the engine
-ran no step, by its own clock. `many` is the tokens per second of
-all requests together, prompts too: of one call that takes all prompts, where Python waits for the end, and of as many
-asynchronous streams.
+`one` is the seconds for each token of a stream, from its first token to its last one, those of them in which the engine ran
+no step, by its own clock, and those in which a processor ran the thread that reads the stream. `many` is the tokens per
+second of all requests together, prompts too: of one call that takes all prompts, where Python waits for the end, and of as
+many asynchronous streams.
 """
 
 import asyncio
@@ -19,17 +19,19 @@ import mlxcel
 
 
 def one(engine, tokens):
-    """Returns the seconds for each token of a stream, and those outside the engine's steps."""
-    stream, times = None, []
+    """Returns the seconds for each token of a stream, those outside the engine's steps, and those of this thread."""
+    stream, times, reading = None, [], 0.0
     # The first run finds its memory, and is not measured.
     for _ in range(2):
         stream = engine.stream([1], max_tokens=tokens, ignore_eos=True)
+        begin = time.thread_time()
         times = [time.perf_counter() for _ in stream]
+        reading = time.thread_time() - begin
         if len(times) != tokens:
             sys.exit(f"found {len(times)} pieces, expected one for each of {tokens} tokens")
     seconds = times[-1] - times[0]
     outside = seconds - stream.answer.timings.decode
-    return {"seconds": seconds / (tokens - 1), "outside": outside / (tokens - 1)}
+    return {"seconds": seconds / (tokens - 1), "outside": outside / (tokens - 1), "reading": reading / tokens}
 
 
 def many(engine, tokens, streams, prompt, repeats):
