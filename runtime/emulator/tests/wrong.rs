@@ -168,6 +168,38 @@ fn blocks_race_in_global_memory() {
 }
 
 #[test]
+fn warps_that_write_the_same_may_read_it() {
+    // IREE's scans have every thread of a block do all of the work.
+    let same = "st.global.b32 [%rd1], 7;\nld.global.b32 %r2, [%rd1];\nadd.u32 %r2, %r2, 1;\n\
+                st.global.b32 [%rd1+4], %r2;\nld.global.b32 %r2, [%rd1+4];\nst.global.b32 [%rd1+8], %r2;\nret;";
+    // Halves of a word, of which one is read after the other was written.
+    let halves = "mov.b32 %r2, 7;\nst.global.b16 [%rd1], %r2;\nst.global.b16 [%rd1+2], %r2;\nld.global.u16 %r3, [%rd1];\n\
+                  add.u32 %r3, %r3, 1;\nst.global.b16 [%rd1+4], %r3;\nst.global.b16 [%rd1+6], %r3;\nret;";
+    // Warps from the second or the third on write nothing, and read.
+    let some = |count: u32| {
+        format!(
+            "mov.u32 %r2, %tid.x;\nsetp.ge.u32 %p1, %r2, {count};\n@%p1 bra DONE;\nst.global.b32 [%rd1], 7;\nDONE:\n\
+             ld.global.b32 %r3, [%rd1];\nret;"
+        )
+    };
+    let grid = |threads| (Dimensions([1, 1, 1]), Dimensions([threads, 1, 1]));
+    for order in ORDERS {
+        let schedule = Schedule { order, ..Schedule::default() };
+        for threads in [64, 128] {
+            let mut numbers = [0; 3];
+            run_by(&module(same), grid(threads), &mut numbers, schedule).unwrap();
+            assert_eq!(numbers, [7, 8, 8], "{order:?}");
+            run_by(&module(halves), grid(threads), &mut numbers, schedule).unwrap();
+            assert_eq!(numbers, [0x7_0007, 0x8_0008, 8], "{order:?}");
+        }
+        for writers in [32, 64] {
+            let error = run_by(&module(&some(writers)), grid(96), &mut [0; 1], schedule).unwrap_err();
+            assert!(error.contains("expected a barrier between both"), "{error}");
+        }
+    }
+}
+
+#[test]
 fn races_are_not_looked_for_where_nobody_wants_it() {
     let schedule = Schedule { finds_races: false, ..Schedule::default() };
     let grid = (Dimensions([1, 1, 1]), Dimensions([64, 1, 1]));
@@ -354,7 +386,7 @@ fn launches_have_limits() {
     assert_eq!(error([1; 3], [64, 1, 1], 47 << 10, None), Ok(()));
     assert_eq!(error([1; 3], [64, 1, 1], 100 << 10, Some(100 << 10)), Ok(()));
     for (grid, block, shared, allowed, expected) in [
-        ([1; 3], [65, 1, 1], 0, None, "expected at most 64 of .maxntid"),
+        ([1; 3], [129, 1, 1], 0, None, "expected at most 128 of .maxntid"),
         ([1; 3], [1, 1, 65], 0, None, "expected 1 to 1024 threads"),
         ([1, 65536, 1], [1; 3], 0, None, "expected 1 to 1024 threads"),
         ([1; 3], [0, 1, 1], 0, None, "expected 1 to 1024 threads"),

@@ -1,9 +1,13 @@
 //! Who has read and written memory: for each word the last of both.
 
-use super::clock::TIME_MAX;
+use std::collections::HashMap;
+
+use super::{clock::TIME_MAX, dimensions::LANES};
 
 /// The bytes of a word.
 const WORD: u64 = 4;
+/// The mask of all of its bytes.
+const WHOLE: u64 = 0xf;
 /// The words whose notes are made at once.
 const CHUNK: usize = 512;
 
@@ -48,7 +52,7 @@ impl Stamp {
     }
 
     fn mask(self) -> u64 {
-        self.0 & 0xf
+        self.0 & WHOLE
     }
 
     pub(super) fn block(self) -> u32 {
@@ -66,6 +70,10 @@ impl Stamp {
     /// Returns whether it is one of the same warp.
     fn is_of_warp(self, other: Self) -> bool {
         (self.0 ^ other.0) >> (THREAD_AT + 5) == 0
+    }
+
+    fn warp_bit(self) -> u32 {
+        1 << (self.thread() / LANES)
     }
 
     fn is_of_thread(self, other: Self) -> bool {
@@ -137,6 +145,7 @@ impl Cell {
         (kind, now, mask): (Kind, Stamp, u64),
         is_same: bool,
         ordered: &impl Ordered,
+        (word, authors): (usize, &mut Authors),
     ) -> Result<(), Problem> {
         let mut flags = if kind == Kind::Atomic { Stamp::ATOMIC } else { 0 };
         if kind == Kind::Begin {
@@ -150,13 +159,20 @@ impl Cell {
             }
             let are_atomic = kind == Kind::Atomic && writer.is(Stamp::ATOMIC);
             if !are_atomic && !ordered.is_before(writer) {
-                let is_of_several = writer.is(Stamp::SEVERAL) && writer.is_of_warp(now);
+                let is_of_several =
+                    writer.is(Stamp::SEVERAL) && (writer.is_of_warp(now) || authors.has(word, now));
                 if kind == Kind::Write && is_same && !writer.is(Stamp::ATOMIC) {
                     flags |= Stamp::SEVERAL;
+                    authors.add(word, writer, now);
                 } else if kind != Kind::Read || !is_of_several {
                     found = Err(Problem::Written(writer));
                 }
             }
+        }
+        if kind == Kind::Write && is_same && mask != WHOLE && writer.mask() & mask == 0 {
+            // Who wrote these bytes may be forgotten, because others of the word were written since.
+            flags |= Stamp::SEVERAL;
+            authors.add_all(word, now);
         }
         let reader = self.reader;
         let is_read_before = |reader: Stamp| {
@@ -168,7 +184,9 @@ impl Cell {
             self.reader = now.with(mask, flags);
             return found;
         }
-        if reader.mask() & mask != 0 && found.is_ok() && !is_read_before(reader) {
+        // Who has read what several write has written it as well, or it was an error.
+        let is_again = flags & Stamp::SEVERAL != 0;
+        if reader.mask() & mask != 0 && found.is_ok() && !is_again && !is_read_before(reader) {
             found = Err(Problem::Read(reader));
         }
         let mask = if now.is_of_thread(writer) && flags == 0 { mask | writer.mask() } else { mask };
@@ -179,6 +197,39 @@ impl Cell {
 
     fn arrive(&mut self, now: Stamp) {
         self.writer = now.with(self.writer.mask(), 0);
+    }
+}
+
+/// The block and the warps that wrote what is in a word, for words that several warps wrote without order.
+#[derive(Debug, Default)]
+struct Authors(HashMap<usize, (u32, u32)>);
+
+impl Authors {
+    /// Returns whether the warp of a thread is among them.
+    fn has(&self, word: usize, thread: Stamp) -> bool {
+        self.0
+            .get(&word)
+            .is_some_and(|(block, warps)| *block == thread.block() && warps & thread.warp_bit() != 0)
+    }
+
+    /// Notes that a thread has written what is there already, which any other one may have written.
+    fn add_all(&mut self, word: usize, now: Stamp) {
+        self.0.insert(word, (now.block(), u32::MAX));
+    }
+
+    /// Notes that a thread has written what is there already, and what another one wrote last.
+    fn add(&mut self, word: usize, last: Stamp, now: Stamp) {
+        if last.is_of_warp(now) {
+            // Where nobody else had written, notes are of what was there earlier.
+            if !last.is(Stamp::SEVERAL) && !self.0.is_empty() {
+                self.0.remove(&word);
+            }
+            return;
+        }
+        let known = self.0.get(&word).filter(|(block, _)| last.is(Stamp::SEVERAL) && *block == now.block());
+        let known = known.map_or(0, |(_, warps)| *warps);
+        let of_last = if last.block() == now.block() { last.warp_bit() } else { 0 };
+        self.0.insert(word, (now.block(), known | of_last | now.warp_bit()));
     }
 }
 
@@ -193,7 +244,7 @@ pub(super) fn words<E>(
     if at.is_multiple_of(WORD) && (bytes as u64).is_multiple_of(WORD) {
         let first = (at / WORD) as usize;
         return (0..bytes / WORD as usize)
-            .try_for_each(|word| visit(first + word, 0xf, word * WORD as usize));
+            .try_for_each(|word| visit(first + word, WHOLE, word * WORD as usize));
     }
     let end = at + bytes as u64;
     let mut place = at;
@@ -208,20 +259,24 @@ pub(super) fn words<E>(
 
 /// The notes of a memory.
 #[derive(Debug, Default)]
-pub(super) struct Shadow(Vec<Option<Box<[Cell; CHUNK]>>>);
+pub(super) struct Shadow {
+    cells: Vec<Option<Box<[Cell; CHUNK]>>>,
+    authors: Authors,
+}
 
 impl Shadow {
     /// Returns notes of so many bytes.
     pub(super) fn new(bytes: usize) -> Self {
         let count = (bytes / WORD as usize + 2).div_ceil(CHUNK);
-        Self((0..count).map(|_| None).collect())
+        Self { cells: (0..count).map(|_| None).collect(), authors: Authors::default() }
     }
 
     /// Forgets everything.
     pub(super) fn begin(&mut self) {
-        for chunk in self.0.iter_mut().flatten() {
+        for chunk in self.cells.iter_mut().flatten() {
             chunk.fill(Cell::default());
         }
+        self.authors.0.clear();
     }
 
     /// Notes an access to bytes of a word, which has to be there.
@@ -233,24 +288,24 @@ impl Shadow {
         is_same: bool,
         ordered: &impl Ordered,
     ) -> Result<(), Problem> {
-        let Some(chunk) = self.0.get_mut(word / CHUNK) else { return Ok(()) };
+        let Some(chunk) = self.cells.get_mut(word / CHUNK) else { return Ok(()) };
         let chunk = chunk.get_or_insert_with(|| Box::new([Cell::default(); CHUNK]));
         let (cell, (kind, now, mask)) = (&mut chunk[word % CHUNK], access);
         if kind == Kind::Read && cell.is_known(now, mask, ordered.all()) {
             return Ok(());
         }
-        cell.visit(access, is_same, ordered)
+        cell.visit(access, is_same, ordered, (word, &mut self.authors))
     }
 
     /// Returns who wrote some bytes of a word, if anybody has.
     pub(super) fn writer(&self, word: usize, mask: u64) -> Option<Stamp> {
-        let writer = self.0.get(word / CHUNK)?.as_ref()?[word % CHUNK].writer;
+        let writer = self.cells.get(word / CHUNK)?.as_ref()?[word % CHUNK].writer;
         (writer.mask() & mask != 0).then_some(writer)
     }
 
     /// Notes that bytes of a copy have arrived.
     pub(super) fn arrive(&mut self, word: usize, now: Stamp) {
-        if let Some(Some(chunk)) = self.0.get_mut(word / CHUNK) {
+        if let Some(Some(chunk)) = self.cells.get_mut(word / CHUNK) {
             chunk[word % CHUNK].arrive(now);
         }
     }

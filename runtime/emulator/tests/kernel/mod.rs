@@ -12,7 +12,7 @@ pub(crate) fn module(body: &str) -> Module {
 pub(crate) fn text(body: &str) -> String {
     format!(
         ".version 7.8\n.target sm_90\n.address_size 64\n\n\
-         .visible .entry k(\n  .param .u64 .ptr .global .align 16 k_param_0\n)\n.maxntid 64, 1, 1\n{{\n\
+         .visible .entry k(\n  .param .u64 .ptr .global .align 16 k_param_0\n)\n.maxntid 128, 1, 1\n{{\n\
          .reg .pred %p<4>;\n.reg .b16 %rs<4>;\n.reg .b32 %r<40>;\n.reg .b64 %rd<12>;\n.shared .align 16 .b8 sums[1024];\n.local .align 4 .b8 own[4];\n\
          ld.param.b64 %rd1, [k_param_0]; // where numbers are\n\
          mov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n{body}\n}}\n"
