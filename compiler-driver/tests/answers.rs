@@ -81,6 +81,7 @@ pub(crate) fn greedy(engine: &mut Loaded, prompt: &[u32], count: usize) -> Resul
 }
 
 /// A failure, in words.
+#[derive(Debug)]
 pub(crate) struct Failure(pub(crate) String);
 
 impl From<Error> for Failure {
@@ -140,6 +141,29 @@ pub(crate) fn after_others(engine: &mut Loaded, recorded: &Recorded) -> Result<(
         same(prompt.len(), &found.tokens, &recorded.tokens)?;
         let cached = found.timings.cached_tokens;
         Failure::unless(cached >= hit, || format!("{cached} tokens were cached {why}, expected {hit}"))?;
+    }
+    Ok(())
+}
+
+/// Requests that arrive at once have the first `count` tokens of the recorded ones.
+pub(crate) fn side_by_side(engine: &mut Loaded, prompts: &[&Recorded], count: usize) -> Result<(), Failure> {
+    let mut running = Vec::new();
+    for recorded in prompts {
+        let prompt = recorded.prompt.clone();
+        let request = Prompt { prompt, max_tokens: count, ..Prompt::default() };
+        running.push((engine.submit(request)?, Vec::new()));
+    }
+    while engine.step() {}
+    while let Some(event) = engine.next_event() {
+        let (_, found) = running.iter_mut().find(|(id, _)| *id == event.id).unwrap();
+        match event.kind {
+            EventKind::Token { token, .. } => found.push(token),
+            EventKind::Finished { .. } => {}
+            EventKind::Failed { error } => return Err(error.into()),
+        }
+    }
+    for (recorded, (_, found)) in prompts.iter().zip(running) {
+        same(recorded.prompt.len(), &found, &recorded.tokens[..count])?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use mlxcel_compiler_driver::{Float, Precision, Quant, Request};
 use mlxcel_emitter::Isa;
 
 use crate::{
-    answers::greedy,
+    answers::{greedy, side_by_side},
     graphs::logistic_regression,
     linked_kernels::compiled,
     oracle::say,
@@ -30,7 +30,7 @@ const TARGETS: [&str; 2] = ["cuda", "cuda-sm_90"];
 /// its layers.
 const BY_DEFAULT: [(&str, &str); 4] =
     [("gqa", TARGETS[0]), ("gqa", TARGETS[1]), ("gpt-oss-q4", TARGETS[1]), ("olmo2-hub", TARGETS[1])];
-/// Tokens of an answer by default: a step is replayed from its third on. Emulated ones take half a second each.
+/// Tokens of an answer by default: a step is replayed from its fifth on. Emulated ones take half a second each.
 const TOKENS: usize = 12;
 /// What a child process says whose answers are exact, so that one which ran no test does not pass.
 const EXACT: &str = "exact on the emulator";
@@ -196,11 +196,13 @@ fn one_fixture() {
     let fixture = Fixture::find(&env::var(FIXTURE).unwrap());
     let built = real::built(&for_gpu(&fixture, &env::var(TARGET).unwrap()));
     let mut engine = built.engine("cuda").unwrap();
-    for recorded in [&fixture.prompts[0], &fixture.prompts[2]] {
-        let expected = if is_full() { &recorded.tokens[..] } else { &recorded.tokens[..TOKENS] };
-        let found = greedy(&mut engine, &recorded.prompt, expected.len()).unwrap();
-        assert_eq!(found.tokens, expected, "after a prompt of {}", recorded.prompt.len());
+    let prompts = [&fixture.prompts[0], &fixture.prompts[2]];
+    let count = if is_full() { prompts[0].tokens.len() } else { TOKENS };
+    for recorded in prompts {
+        let found = greedy(&mut engine, &recorded.prompt, count).unwrap();
+        assert_eq!(found.tokens, recorded.tokens[..count], "after a prompt of {}", recorded.prompt.len());
     }
+    side_by_side(&mut engine, &prompts, count).unwrap();
     eprintln!("{EXACT}");
 }
 

@@ -23,6 +23,9 @@ const MIXTURE_LAUNCHES: usize = LAUNCHES + LAYERS;
 /// those of a step, the sum of the last layer, and the rows that the head gets.
 const PROMPT_LAUNCHES: usize = 8 * LAYERS + 8;
 
+/// Decode steps that prepare what is replayed: the first two of each of the two calls that take turns.
+const PREPARING: usize = 4;
+
 /// Returns the calls of the driver after the weights are there, from the first kernel on, for a prompt and `count` tokens.
 fn calls(fixture: &str, target: &str, prompt: &str, count: &str) -> Vec<String> {
     calls_of(&for_gpu(&Fixture::find(fixture), target), prompt, count)
@@ -60,21 +63,28 @@ fn count(step: &[String], of: &str) -> usize {
 #[test]
 fn a_decode_step_is_one_launch_and_one_wait() {
     for (fixture, launches) in [("gqa", LAUNCHES), ("mixtral-hub", MIXTURE_LAUNCHES)] {
-        let calls = calls(fixture, "cuda", "63", "6");
+        let calls = calls(fixture, "cuda", "63", "8");
         let steps = steps(&calls);
-        assert_eq!(steps.len(), 6, "{calls:?}");
-        // The first two steps prepare what is replayed.
-        for step in &steps[..2] {
+        assert_eq!(steps.len(), 8, "{calls:?}");
+        for step in &steps[..PREPARING] {
             assert_eq!(count(step, "cuLaunchKernel "), launches, "{step:?}");
             let others: Vec<_> = step.iter().filter(|line| !line.starts_with("cuLaunchKernel ")).collect();
             assert_eq!(others, ["cuEventSynchronize"], "{step:?}");
         }
-        for step in &steps[2..] {
+        for step in &steps[PREPARING..] {
             assert_eq!(count(step, "kernel "), launches, "{step:?}");
-            let others: Vec<_> = step.iter().filter(|line| !line.starts_with("kernel ")).collect();
-            assert_eq!(others, ["cuGraphLaunch", "cuStreamSynchronize"], "{step:?}");
         }
+        check_replays(&steps[PREPARING..]);
     }
+}
+
+/// Checks that each of these steps is launched once, and waited for after the launch of the next one.
+fn check_replays(steps: &[&[String]]) {
+    let others = steps.iter().flat_map(|step| step.iter()).filter(|line| !line.contains("kernel "));
+    let mut expected = vec!["cuGraphLaunch"];
+    expected.extend(["cuGraphLaunch", "cuEventSynchronize"].repeat(steps.len() - 1));
+    expected.push("cuEventSynchronize");
+    assert_eq!(others.collect::<Vec<_>>(), expected, "{steps:?}");
 }
 
 #[test]
@@ -123,13 +133,12 @@ fn with_whole_sizes(fixture: &str, target: &str, folder: &Path) -> Request {
 fn decode_steps_of_other_families_are_one_launch_too() {
     for fixture in ["gemma3-hub", "gemma2-hub", "qwen2-moe-hub"] {
         let folder = tempfile::tempdir().unwrap();
-        let calls = calls_of(&with_whole_sizes(fixture, "cuda-sm_90", folder.path()), "63", "4");
+        let calls = calls_of(&with_whole_sizes(fixture, "cuda-sm_90", folder.path()), "63", "6");
         let steps = steps(&calls);
-        assert_eq!(steps.len(), 4, "{fixture}: {calls:?}");
-        for step in &steps[2..] {
-            let others: Vec<_> = step.iter().filter(|line| !line.contains("kernel cuda_")).collect();
-            assert_eq!(others, ["cuGraphLaunch", "cuStreamSynchronize"], "{fixture}: {step:?}");
-        }
+        assert_eq!(steps.len(), 6, "{fixture}: {calls:?}");
+        let is_ours = |line: &String| !line.contains("kernel ") || line.contains("kernel cuda_");
+        assert!(steps[PREPARING..].iter().all(|step| step.iter().all(is_ours)), "{fixture}: {steps:?}");
+        check_replays(&steps[PREPARING..]);
     }
 }
 
@@ -201,10 +210,10 @@ fn a_profile_has_all_kernels_of_the_steps() {
 /// The emulator fails if a kernel that begins early reads or writes anything too early.
 #[test]
 fn from_sm_90_on_kernels_of_a_step_begin_before_those_ahead_have_ended() {
-    let calls = calls("gqa", "cuda-sm_90", "63", "4");
+    let calls = calls("gqa", "cuda-sm_90", "63", "6");
     let steps = steps(&calls);
-    assert_eq!(steps.len(), 4, "{calls:?}");
-    for step in &steps[2..] {
+    assert_eq!(steps.len(), 6, "{calls:?}");
+    for step in &steps[PREPARING..] {
         let found = ["cuGraphLaunch", "kernel cuda_", "early kernel cuda_"].map(|of| count(step, of));
         assert_eq!(found, [1, 1, LAUNCHES - 1], "{step:?}");
     }

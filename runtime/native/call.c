@@ -195,7 +195,7 @@ static iree_status_t shim_list_copy(iree_vm_list_t* from, iree_vm_list_t* to) {
 static iree_status_t shim_call_start(shim_call_t* call) {
   replayed_t* replayed = &call->replayed;
   running_t* running = &call->running;
-  if (replayed->kernels && !call->owner->recording) {
+  if (shim_call_is_replayed(call)) {
     IREE_RETURN_IF_ERROR(shim_replay_start(replayed->kernels));
     running->kind = MLXCEL_RUNNING_KERNELS;
     return iree_ok_status();
@@ -315,8 +315,12 @@ shim_error_t* shim_call_take_output(shim_call_t* call, shim_tensor_t** out_tenso
   return shim_error_from_status(status);
 }
 
+int shim_call_is_replayed(const shim_call_t* call) { return call->replayed.kernels && !call->owner->recording; }
+
 void shim_call_free(shim_call_t* call) {
   if (!call) return;
+  // Kernels that run use what is freed here.
+  if (call->running.kind != MLXCEL_RUNNING_NOT) iree_status_ignore(shim_call_complete(call, iree_ok_status()));
   shim_call_forget(call);
   iree_vm_list_release(call->outputs);
   iree_vm_list_release(call->inputs);

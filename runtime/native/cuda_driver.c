@@ -35,7 +35,6 @@ static void driver_load(void) {
       {"cuGraphInstantiateWithFlags", (void**)&driver.instantiate},
       {"cuGraphExecDestroy", (void**)&driver.exec_destroy},
       {"cuGraphLaunch", (void**)&driver.launch},
-      {"cuStreamSynchronize", (void**)&driver.synchronize},
       {"cuGetErrorName", (void**)&driver.error_name},
       {"cuEventCreate", (void**)&driver.event_create},
       {"cuEventDestroy", (void**)&driver.event_destroy},

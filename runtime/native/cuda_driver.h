@@ -24,7 +24,6 @@ typedef struct shim_cuda_driver_t {
   CUresult (*instantiate)(CUgraphExec*, CUgraph, unsigned long long);
   CUresult (*exec_destroy)(CUgraphExec);
   CUresult (*launch)(CUgraphExec, CUstream);
-  CUresult (*synchronize)(CUstream);
   CUresult (*error_name)(CUresult, const char**);
   CUresult (*event_create)(CUevent*, unsigned int);
   CUresult (*event_destroy)(CUevent);

@@ -14,6 +14,8 @@ struct shim_replay_t {
   CUcontext context;
   CUstream stream;
   CUgraphExec exec;
+  // What is recorded after the last launch: another call's kernels may follow in the stream.
+  CUevent done;
 };
 
 // The launches of the call that is noted: one at a time, whichever thread makes them.
@@ -113,6 +115,23 @@ bool shim_replay_begin(void) {
   return is_free;
 }
 
+// Makes a graph of what was noted. Returns NULL if the driver or the memory does not allow it.
+static shim_replay_t* replay_create(const notes_t* noted) {
+  shim_replay_t* replay = NULL;
+  iree_status_t status = iree_allocator_malloc(shim_allocator(), sizeof(*replay), (void**)&replay);
+  if (!iree_status_is_ok(status)) {
+    iree_status_ignore(status);
+    return NULL;
+  }
+  *replay = (shim_replay_t){.context = noted->context, .stream = noted->stream};
+  if (driver->event_create(&replay->done, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
+      driver->instantiate(&replay->exec, noted->graph, 0) == CUDA_SUCCESS) {
+    return replay;
+  }
+  shim_replay_free(replay);
+  return NULL;
+}
+
 shim_replay_t* shim_replay_end(void) {
   pthread_mutex_lock(&notes_mutex);
   const notes_t noted = notes;
@@ -120,15 +139,7 @@ shim_replay_t* shim_replay_end(void) {
   pthread_mutex_unlock(&notes_mutex);
   shim_replay_t* replay = NULL;
   if (noted.plain && noted.count > 0 && driver->set_current(noted.context) == CUDA_SUCCESS) {
-    CUgraphExec exec = NULL;
-    iree_status_t status = iree_allocator_malloc(shim_allocator(), sizeof(*replay), (void**)&replay);
-    if (iree_status_is_ok(status) && driver->instantiate(&exec, noted.graph, 0) == CUDA_SUCCESS) {
-      *replay = (shim_replay_t){.context = noted.context, .stream = noted.stream, .exec = exec};
-    } else {
-      iree_allocator_free(shim_allocator(), replay);
-      replay = NULL;
-    }
-    iree_status_ignore(status);
+    replay = replay_create(&noted);
   }
   if (noted.graph) driver->graph_destroy(noted.graph);
   return replay;
@@ -136,16 +147,20 @@ shim_replay_t* shim_replay_end(void) {
 
 iree_status_t shim_replay_start(shim_replay_t* replay) {
   IREE_RETURN_IF_ERROR(shim_cuda_status(driver, driver->set_current(replay->context)));
-  return shim_cuda_status(driver, driver->launch(replay->exec, replay->stream));
+  IREE_RETURN_IF_ERROR(shim_cuda_status(driver, driver->launch(replay->exec, replay->stream)));
+  return shim_cuda_status(driver, driver->event_record(replay->done, replay->stream));
 }
 
 iree_status_t shim_replay_wait(shim_replay_t* replay) {
-  return shim_cuda_status(driver, driver->synchronize(replay->stream));
+  return shim_cuda_status(driver, driver->event_synchronize(replay->done));
 }
 
 void shim_replay_free(shim_replay_t* replay) {
   if (!replay) return;
-  if (driver->set_current(replay->context) == CUDA_SUCCESS) driver->exec_destroy(replay->exec);
+  if (driver->set_current(replay->context) == CUDA_SUCCESS) {
+    if (replay->exec) driver->exec_destroy(replay->exec);
+    if (replay->done) driver->event_destroy(replay->done);
+  }
   iree_allocator_free(shim_allocator(), replay);
 }
 

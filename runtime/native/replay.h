@@ -21,7 +21,7 @@ bool shim_replay_begin(void);
 shim_replay_t* shim_replay_end(void);
 // Launches the kernels.
 iree_status_t shim_replay_start(shim_replay_t* replay);
-// Waits for them.
+// Waits for them, and not for what was launched later.
 iree_status_t shim_replay_wait(shim_replay_t* replay);
 void shim_replay_free(shim_replay_t* replay);
 

@@ -204,7 +204,10 @@ shim_error_t* shim_call_end(shim_call_t* call);
 size_t shim_call_output_count(const shim_call_t* call);
 // Takes the first of these results. It stays valid when the call is invoked again or freed.
 shim_error_t* shim_call_take_output(shim_call_t* call, shim_tensor_t** out_tensor);
-// What was begun must have been ended.
+// Returns 1 if the next invocation launches kernels again. Then another call may be begun before it has ended: the device runs
+// both in the order in which they were begun.
+int shim_call_is_replayed(const shim_call_t* call);
+// Waits for what was begun.
 void shim_call_free(shim_call_t* call);
 
 // Allocates a tensor in one of a device's memories (an shim_memory_t); its bytes are zeros if `zeros` is not 0, and not

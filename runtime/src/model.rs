@@ -100,26 +100,42 @@ pub trait ModelRunner {
     /// # Errors
     /// The device fails. Positions of the batch's rows may have been written.
     fn step(&mut self, batch: &Batch<'_>) -> Result<Vec<SelectedRow>, Error> {
-        self.step_during(batch, &mut || ())
+        self.begin(batch)?;
+        self.end()
     }
 
-    /// Runs the rows, as [`step`](Self::step) does. Calls `meanwhile` once the device has begun, and then waits for it.
+    /// Begins to run the rows, which [`end`](Self::end) waits for. No other step has begun and not ended.
     ///
     /// # Errors
-    /// As `step`. Then `meanwhile` may not have been called.
-    fn step_during(
-        &mut self,
-        batch: &Batch<'_>,
-        meanwhile: &mut dyn FnMut(),
-    ) -> Result<Vec<SelectedRow>, Error>;
+    /// As [`step`](Self::step). Then there is nothing to end.
+    fn begin(&mut self, batch: &Batch<'_>) -> Result<(), Error>;
 
-    /// Reads the logits of a selected row of the last step, by its index in the result.
+    /// Begins the step after the one that was begun, before that has ended. Returns whether the device can.
+    ///
+    /// It has the same size and as many rows, all of them selected, in both steps. Each row has the token that is found for
+    /// the row in its place, whatever the batch says; one without a token has any. The device runs both in order, so that
+    /// what is begun later may use pages again that these steps write.
+    ///
+    /// # Errors
+    /// The device fails. The step that was begun first is still to be ended.
+    fn begin_next(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
+        let _ = batch;
+        Ok(false)
+    }
+
+    /// Waits for the step that was begun first. Returns one result for each selected row, in order.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step). The step has ended all the same.
+    fn end(&mut self) -> Result<Vec<SelectedRow>, Error>;
+
+    /// Reads the logits of a selected row of the last step that ended, by its index in the result.
     ///
     /// # Errors
     /// The device fails.
     fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error>;
 
-    /// Reads the most likely tokens of a selected row of the last step; `None` if the device does not find them.
+    /// Reads the most likely tokens of a selected row of the last step that ended; `None` if the device does not find them.
     ///
     /// # Errors
     /// The device fails.
@@ -168,12 +184,16 @@ impl<R: ModelRunner + ?Sized> ModelRunner for Box<R> {
         (**self).is_host()
     }
 
-    fn step_during(
-        &mut self,
-        batch: &Batch<'_>,
-        meanwhile: &mut dyn FnMut(),
-    ) -> Result<Vec<SelectedRow>, Error> {
-        (**self).step_during(batch, meanwhile)
+    fn begin(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+        (**self).begin(batch)
+    }
+
+    fn begin_next(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
+        (**self).begin_next(batch)
+    }
+
+    fn end(&mut self) -> Result<Vec<SelectedRow>, Error> {
+        (**self).end()
     }
 
     fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error> {

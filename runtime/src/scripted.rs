@@ -3,7 +3,7 @@
 mod encoder;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     fmt,
     sync::{
         Arc,
@@ -48,6 +48,47 @@ pub struct ScriptedModel {
     failing_reads: HashSet<usize>,
     clock: Arc<AtomicU64>,
     sizes: Vec<(usize, usize)>,
+    /// Whether a call can be begun before the last one has ended, and how many were.
+    is_ahead: bool,
+    aheads: usize,
+    /// Calls that have not ended, the oldest first.
+    begun: VecDeque<Begun>,
+    /// The tokens that the last call found.
+    found: Vec<u32>,
+}
+
+/// A call that was begun.
+struct Begun {
+    size: usize,
+    rows: Vec<OwnedRows>,
+    /// Its number if it fails at its end.
+    failing: Option<usize>,
+    /// Whether its tokens are those that the call before it finds.
+    follows: bool,
+}
+
+/// The rows of a sequence, as of [`SequenceRows`].
+struct OwnedRows {
+    tokens: Vec<u32>,
+    start: usize,
+    pages: Vec<Vec<u32>>,
+    selected: Vec<usize>,
+}
+
+impl OwnedRows {
+    fn of(rows: &SequenceRows<'_>) -> Self {
+        Self {
+            tokens: rows.tokens.clone(),
+            start: rows.start,
+            pages: rows.pages.iter().map(|pages| pages.to_vec()).collect(),
+            selected: rows.selected.clone(),
+        }
+    }
+
+    fn with_tokens(&self, tokens: Vec<u32>) -> SequenceRows<'_> {
+        let pages = self.pages.iter().map(Vec::as_slice).collect();
+        SequenceRows { tokens, start: self.start, pages, selected: self.selected.clone() }
+    }
 }
 
 impl ScriptedModel {
@@ -74,6 +115,10 @@ impl ScriptedModel {
             failing_reads: HashSet::new(),
             clock: Arc::default(),
             sizes: vec![],
+            is_ahead: false,
+            aheads: 0,
+            begun: VecDeque::new(),
+            found: vec![],
         }
     }
 
@@ -114,6 +159,19 @@ impl ScriptedModel {
     pub fn failing(mut self, steps: impl IntoIterator<Item = usize>) -> Self {
         self.failing_steps.extend(steps);
         self
+    }
+
+    /// Lets calls begin before the last one has ended, as GPUs do. They run as late as they can.
+    #[must_use]
+    pub fn ahead(mut self) -> Self {
+        self.is_ahead = true;
+        self
+    }
+
+    /// Returns how many calls were begun before the last one had ended.
+    #[must_use]
+    pub fn aheads(&self) -> usize {
+        self.aheads
     }
 
     /// Makes these reads of logits fail, counted from 0.
@@ -195,9 +253,20 @@ impl ScriptedModel {
         (seen, state)
     }
 
+    /// Counts a call and its time. Returns its number if it is to fail.
+    fn count(&mut self, batch: &Batch<'_>) -> Option<usize> {
+        let count: usize = batch.sequences.iter().map(|rows| rows.tokens.len()).sum();
+        self.sizes.push((batch.size, count));
+        let time = Self::CALL + Self::ROW * u32::try_from(count).unwrap_or(u32::MAX);
+        self.clock.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let step = self.steps;
+        self.steps += 1;
+        self.failing_steps.contains(&step).then_some(step)
+    }
+
     /// Writes what nobody may read.
-    fn spoil(&mut self, batch: &Batch<'_>) {
-        for rows in &batch.sequences {
+    fn spoil(&mut self, sequences: &[SequenceRows<'_>]) {
+        for rows in sequences {
             for position in rows.start..rows.start + rows.tokens.len() {
                 for (pool, pages) in rows.pages.iter().enumerate() {
                     self.slots[pool][slot(pages[position / PAGE], position)] = (0, position as u64);
@@ -217,27 +286,57 @@ impl ModelRunner for ScriptedModel {
     }
 
     /// # Panics
-    /// The batch is larger than its size, has no page for a position, or writes a page that two sequences have.
-    fn step_during(
-        &mut self,
-        batch: &Batch<'_>,
-        meanwhile: &mut dyn FnMut(),
-    ) -> Result<Vec<SelectedRow>, Error> {
+    /// The batch is larger than its size, has no page for a position, or writes a page that two sequences have. Another call
+    /// has not ended.
+    fn begin(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+        assert!(self.begun.is_empty(), "a call has not ended");
         self.check(batch);
-        let count: usize = batch.sequences.iter().map(|rows| rows.tokens.len()).sum();
-        self.sizes.push((batch.size, count));
-        let time = Self::CALL + Self::ROW * u32::try_from(count).unwrap_or(u32::MAX);
-        self.clock.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        let step = self.steps;
-        self.steps += 1;
-        if self.failing_steps.contains(&step) {
-            self.spoil(batch);
+        if let Some(step) = self.count(batch) {
+            self.spoil(&batch.sequences);
             return Err(failure(format!("run step {step}")));
         }
-        meanwhile();
+        let rows = batch.sequences.iter().map(OwnedRows::of).collect();
+        self.begun.push_back(Begun { size: batch.size, rows, failing: None, follows: false });
+        Ok(())
+    }
+
+    /// # Panics
+    /// As `begin`, or the rows are not as many as those of the call before.
+    fn begin_next(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
+        if !self.is_ahead {
+            return Ok(false);
+        }
+        let [last] = self.begun.make_contiguous() else { panic!("one call has not ended") };
+        let rows = |rows: &OwnedRows| (rows.tokens.len(), rows.start + 1);
+        let next = |rows: &SequenceRows<'_>| (rows.tokens.len(), rows.start);
+        assert!(last.size == batch.size && last.rows.iter().map(rows).eq(batch.sequences.iter().map(next)));
+        self.check(batch);
+        let rows = batch.sequences.iter().map(OwnedRows::of).collect();
+        let failing = self.count(batch);
+        self.aheads += 1;
+        self.begun.push_back(Begun { size: batch.size, rows, failing, follows: true });
+        Ok(true)
+    }
+
+    /// # Panics
+    /// No call was begun.
+    fn end(&mut self) -> Result<Vec<SelectedRow>, Error> {
+        let Begun { rows, failing, follows, .. } = self.begun.pop_front().expect("a call was begun");
+        let last = self.limits.vocab as u32 - 1;
+        let mut found = std::mem::take(&mut self.found).into_iter();
+        let sequences = rows.iter().map(|rows| match follows {
+            // What follows a failure or a NaN has any token.
+            true => rows.with_tokens(vec![found.next().unwrap_or(0).min(last)]),
+            false => rows.with_tokens(rows.tokens.clone()),
+        });
+        let sequences: Vec<_> = sequences.collect();
+        if let Some(step) = failing {
+            self.spoil(&sequences);
+            return Err(failure(format!("run step {step}")));
+        }
         self.logits.clear();
         let mut results = Vec::new();
-        for rows in &batch.sequences {
+        for rows in &sequences {
             for index in 0..rows.tokens.len() {
                 let (seen, state) = self.write(rows, index);
                 if rows.selected.contains(&index) {
@@ -247,6 +346,7 @@ impl ModelRunner for ScriptedModel {
                 }
             }
         }
+        self.found = results.iter().map(|row| row.token).collect();
         Ok(results)
     }
 

@@ -15,7 +15,7 @@ INLINE void embed(weight_type type, const int32_t *tokens, const void *table,
                   uint32_t scale) {
   const index row = block_idx();
   const int size = inputs_in_16_bytes(type);
-  // No kernel writes tokens or tables. Only the store has to wait.
+  // No kernel of this call writes tokens or tables. Only the store has to wait.
   const index token = max_int(0, min_int(tokens[row], vocab - 1));
   const uint4_t *from = (const uint4_t *)table + token * (width / size);
   for (int i = (int)thread_idx(); i < width / size; i += EMBED_THREADS) {

@@ -93,6 +93,13 @@ impl Chooser {
         self.is_complete
     }
 
+    /// Returns whether every token is the one with the largest logit, and nothing else of the logits is wanted.
+    pub(super) fn takes_largest(&self) -> bool {
+        let Self { sampler, bias, penalties, counts: _, grammar, logprobs, is_complete: _ } = self;
+        let changes = !bias.is_empty() || *penalties != Penalties::default();
+        sampler.is_none() && !changes && grammar.is_none() && logprobs.is_none()
+    }
+
     /// Chooses the token after a selected row of the last step, and adds it to the answer.
     pub(super) fn choose<R: ModelRunner>(
         &mut self,

@@ -1,27 +1,26 @@
-//! The synchronous engine: one call of the device at a time.
+//! The synchronous engine: its requests, and what they are given.
 
 use std::{
     collections::VecDeque,
     fmt,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
 use super::{
-    chooser::{Chooser, Picked},
+    chooser::Chooser,
     generation::StopReason,
     memory::Memory,
     prefix::PageKeys,
     request::{Event, EventKind, Request, RequestId},
-    schedule::{Plan, plan},
     sequence::Sequence,
+    step::Step,
     usage::{PoolUsage, Usage, Work},
 };
 use crate::{
     device::DeviceInfo,
     error::{EngineError, Error, SharedCause},
-    model::{Batch, ModelLimits, ModelRunner, SelectedRow, SequenceRows},
-    trace::{Detail, Span, Trace},
+    model::{ModelLimits, ModelRunner},
+    trace::Trace,
 };
 
 /// Settings of an [`Engine`].
@@ -48,26 +47,20 @@ pub struct Engine<R> {
     pub(super) settings: EngineSettings,
     pub(super) memory: Memory,
     /// The most requests that run at a time.
-    most: usize,
-    waiting: VecDeque<Sequence>,
-    running: Vec<Sequence>,
-    events: VecDeque<Event>,
+    pub(super) most: usize,
+    pub(super) waiting: VecDeque<Sequence>,
+    pub(super) running: Vec<Sequence>,
+    /// A step that was begun before its turn.
+    pub(super) ahead: Option<Step>,
+    pub(super) events: VecDeque<Event>,
     next_id: u64,
-    work: Work,
+    pub(super) work: Work,
     /// Steps that failed since the last one that did not, and the last error.
-    failures: usize,
-    stopped: Option<SharedCause>,
+    pub(super) failures: usize,
+    pub(super) stopped: Option<SharedCause>,
     /// That of the model.
-    trace: Trace,
-    clock: Box<dyn Fn() -> Duration + Send>,
-}
-
-/// What a step gave one request.
-struct Share {
-    /// The index in `running`.
-    index: usize,
-    rows: usize,
-    picked: Result<Vec<Picked>, Error>,
+    pub(super) trace: Trace,
+    pub(super) clock: Box<dyn Fn() -> Duration + Send>,
 }
 
 impl<R: ModelRunner> Engine<R> {
@@ -100,6 +93,7 @@ impl<R: ModelRunner> Engine<R> {
             most,
             waiting: VecDeque::new(),
             running: vec![],
+            ahead: None,
             events: VecDeque::new(),
             next_id: 0,
             work: Work::default(),
@@ -158,51 +152,6 @@ impl<R: ModelRunner> Engine<R> {
         true
     }
 
-    /// Makes one call of the device. Returns false if there is nothing to run.
-    pub fn step(&mut self) -> bool {
-        self.step_during(&mut || ())
-    }
-
-    /// Makes one call of the device, as [`step`](Self::step) does, and calls `meanwhile` while the device computes.
-    ///
-    /// That is not called if there is nothing to run, or if the call fails before.
-    pub fn step_during(&mut self, meanwhile: &mut dyn FnMut()) -> bool {
-        let start = (self.clock)();
-        let mut span = self.trace.span("step");
-        self.admit();
-        let drafts: Vec<Vec<u32>> = self.running.iter().map(Sequence::draft).collect();
-        let wants: Vec<_> =
-            self.running.iter().zip(&drafts).map(|(sequence, drafts)| sequence.want(drafts.len())).collect();
-        let Some(plan) = plan(&self.runner.limits().steps, self.memory.rows(), &wants) else {
-            span.discard();
-            return false;
-        };
-        if self.trace.is_on() {
-            self.describe(&plan, &mut span);
-        }
-        self.work.steps += 1;
-        let shares = self.run(&plan, &drafts, meanwhile);
-        let time = (self.clock)().saturating_sub(start);
-        self.work.time += time;
-        self.work.rows += plan.rows.iter().sum::<usize>() as u64;
-        self.measure(time);
-        self.apply(shares);
-        true
-    }
-
-    /// Names the phase of a step after its rows.
-    fn describe(&self, plan: &Plan, span: &mut Span) {
-        let planned = || self.running.iter().zip(&plan.rows).filter(|&(_, &rows)| rows > 0);
-        let sequences = planned().count();
-        span.rename(match planned().filter(|(sequence, _)| sequence.is_prompt()).count() {
-            0 => "decode step",
-            prompts if prompts == sequences => "prompt step",
-            _ => "mixed step",
-        });
-        let rows = plan.rows.iter().sum::<usize>() as u32;
-        span.set(Detail::Rows { rows, sequences: sequences as u32 });
-    }
-
     /// Takes the oldest event that was not taken.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -256,145 +205,25 @@ impl<R: ModelRunner> Engine<R> {
         self.runner.device()
     }
 
-    /// Returns the model.
+    /// Returns the model, after the step that was begun last.
     pub fn runner(&mut self) -> &mut R {
+        self.settle();
         &mut self.runner
     }
 
-    /// Lets waiting requests run, in order, while pages can be promised.
-    fn admit(&mut self) {
-        while self.running.len() < self.most
-            && let Some(mut sequence) = self.waiting.pop_front()
-        {
-            if !sequence.admit(&mut self.memory, self.work.steps) {
-                self.waiting.push_front(sequence);
-                return;
-            }
-            self.running.push(sequence);
-        }
-    }
-
-    /// Runs a step and picks tokens. Each request of a step that fails gets the error.
-    fn run(&mut self, plan: &Plan, drafts: &[Vec<u32>], meanwhile: &mut dyn FnMut()) -> Vec<Share> {
-        let Self { runner, memory, running, trace, .. } = self;
-        let trace = trace.clone();
-        let planned: Vec<(usize, usize)> =
-            plan.rows.iter().copied().enumerate().filter(|&(_, rows)| rows > 0).collect();
-        for &(index, rows) in &planned {
-            let sequence = &mut running[index];
-            if plan.turns[index] {
-                sequence.served = self.work.steps;
-            }
-            let end = sequence.end(rows);
-            memory.grow(&mut sequence.lease, end);
-            sequence.chooser.prepare();
-        }
-        let sequences: Vec<SequenceRows<'_>> =
-            planned.iter().map(|&(index, rows)| running[index].rows(rows, &drafts[index])).collect();
-        let selected: Vec<usize> = sequences.iter().map(|rows| rows.selected.len()).collect();
-        let result = runner.step_during(&Batch { size: plan.size, sequences }, meanwhile);
-        let expected = selected.iter().sum();
-        let result = result.and_then(|rows| match rows.len() {
-            found if found == expected => Ok(rows),
-            found => Err(EngineError::WrongRows { found, expected }.into()),
-        });
-        let best = match result {
-            Ok(best) => best,
-            Err(error) => return self.fail(&planned, error),
-        };
-        let _span = trace.span("choose tokens");
-        let mut first = 0;
-        let mut shares = Vec::new();
-        for (&(index, rows), count) in planned.iter().zip(selected) {
-            let picked =
-                pick(runner, &mut running[index], &drafts[index], first, &best[first..first + count]);
-            shares.push(Share { index, rows, picked });
-            first += count;
-        }
-        let failed = shares.iter().filter_map(|share| share.picked.as_ref().err()).find_map(failed_read);
-        self.count_failure(failed);
-        shares
-    }
-
-    /// Gives every request of a step its error.
-    fn fail(&mut self, planned: &[(usize, usize)], error: Error) -> Vec<Share> {
-        let (requests, source): (usize, SharedCause) = (planned.len(), Arc::new(error));
-        self.count_failure(Some(source.clone()));
-        let shares = planned.iter().map(|&(index, rows)| {
-            let error = EngineError::StepFailed { requests, source: source.clone() };
-            Share { index, rows, picked: Err(error.into()) }
-        });
-        shares.collect()
-    }
-
-    fn count_failure(&mut self, cause: Option<SharedCause>) {
-        self.failures = if cause.is_some() { self.failures + 1 } else { 0 };
-        if self.failures >= self.settings.failures.max(1) {
-            self.stopped = cause;
-        }
-    }
-
-    /// Adds the time of a step to every request.
-    fn measure(&mut self, time: Duration) {
-        self.waiting.iter_mut().for_each(|sequence| sequence.timings.queued += time);
-        for sequence in &mut self.running {
-            let is_prompt = sequence.is_prompt();
-            let Sequence { timings, .. } = sequence;
-            *(if is_prompt { &mut timings.prefill } else { &mut timings.decode }) += time;
-        }
-    }
-
-    /// Adds the results of a step to its requests, and ends those that are complete or failed.
-    fn apply(&mut self, shares: Vec<Share>) {
-        let mut ended = Vec::new();
-        for Share { index, rows, picked } in shares {
-            let sequence = &mut self.running[index];
-            match picked {
-                Ok(picked) => {
-                    let before = sequence.timings;
-                    let end = sequence.advance(&mut self.memory, rows, &picked);
-                    self.work.add(&before, &sequence.timings, picked.len());
-                    let id = sequence.id;
-                    let tokens = picked
-                        .into_iter()
-                        .map(|(token, logprobs)| Event { id, kind: EventKind::Token { token, logprobs } });
-                    self.events.extend(tokens);
-                    ended.extend(end.map(|reason| (index, Ok(reason))));
-                }
-                Err(error) => ended.push((index, Err(error))),
-            }
-        }
-        // From the last to the first, so that indices stay what they are; the events are in the order of requests.
-        let ended: Vec<_> =
-            ended.into_iter().rev().map(|(index, end)| (self.running.remove(index), end)).collect();
-        for (sequence, end) in ended.into_iter().rev() {
-            match end {
-                Ok(reason) => self.finish(sequence, reason),
-                Err(error) => self.end(sequence, EventKind::Failed { error }),
-            }
-        }
-        if let Some(cause) = self.stopped.clone() {
-            let rest: Vec<Sequence> = self.running.drain(..).chain(self.waiting.drain(..)).collect();
-            for sequence in rest {
-                let error = self.stopped_by(&cause);
-                self.end(sequence, EventKind::Failed { error });
-            }
-        }
-    }
-
-    fn finish(&mut self, sequence: Sequence, reason: StopReason) {
+    pub(super) fn finish(&mut self, sequence: Sequence, reason: StopReason) {
         let timings = sequence.timings;
         self.end(sequence, EventKind::Finished { reason, timings });
     }
 
     /// Gives back the pages of a request and reports its end.
-    fn end(&mut self, sequence: Sequence, kind: EventKind) {
+    pub(super) fn end(&mut self, sequence: Sequence, kind: EventKind) {
         self.work.cached_tokens += sequence.timings.cached_tokens as u64;
         self.memory.free(sequence.lease);
         self.events.push_back(Event { id: sequence.id, kind });
     }
 
-    fn stopped_by(&self, cause: &SharedCause) -> Error {
+    pub(super) fn stopped_by(&self, cause: &SharedCause) -> Error {
         EngineError::Stopped { failures: self.failures, source: cause.clone() }.into()
     }
 
@@ -408,32 +237,6 @@ impl<R: ModelRunner> Engine<R> {
     #[cfg(test)]
     pub(super) fn gaps(&self) -> Vec<(RequestId, u64)> {
         self.running.iter().map(|sequence| (sequence.id, self.work.steps - sequence.served)).collect()
-    }
-}
-
-/// Picks the tokens that follow a request's rows: one, and another for each draft that is what was picked.
-fn pick<R: ModelRunner>(
-    runner: &mut R,
-    sequence: &mut Sequence,
-    drafts: &[u32],
-    first: usize,
-    best: &[SelectedRow],
-) -> Result<Vec<Picked>, Error> {
-    let mut picked: Vec<Picked> = Vec::new();
-    for (offset, row) in best.iter().enumerate() {
-        picked.push(sequence.chooser.choose(runner, first + offset, *row)?);
-        if sequence.end_after(&picked).is_some() || drafts.get(offset) != Some(&picked[offset].0) {
-            break;
-        }
-    }
-    Ok(picked)
-}
-
-/// Returns the device's answer if reading logits failed.
-fn failed_read(error: &Error) -> Option<SharedCause> {
-    match error {
-        Error::Engine(EngineError::StepFailed { source, .. }) => Some(source.clone()),
-        _ => None,
     }
 }
 

@@ -7,6 +7,7 @@
 //! - **Steps.** Requests that generate come first, prompts fill the rest of a step. Every request that runs has a
 //!   turn at least once in as many steps as requests run: it gets a row, and a prompt at least half of the largest
 //!   chunk that a step could give it then.
+//! - **One step ahead.** A GPU gets the next step while it computes one, where only requests run that take the largest logit.
 //! - **Pages of earlier requests.** Whole pages stay in memory until others need them, the least recently used first. A
 //!   prompt that starts with the same tokens reads them. Its last token is always run.
 //! - **Speculation.** Drafts are rows of the same step. A draft is accepted while it is what the request would have
@@ -30,6 +31,7 @@ mod schedule;
 mod score;
 mod score_queue;
 mod sequence;
+mod step;
 #[cfg(test)]
 mod tests;
 mod thread;

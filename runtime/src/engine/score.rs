@@ -105,6 +105,7 @@ impl<R: ModelRunner> Engine<R> {
         scoring: &mut Scoring,
         on_row: &mut dyn FnMut(usize, Vec<f32>) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        self.settle();
         let Scoring { text, from, keys, lease, position } = scoring;
         let (size, rows) = self.piece(*position, text.len(), *from);
         let end = *position + rows;

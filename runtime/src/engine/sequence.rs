@@ -1,5 +1,7 @@
 //! A request on its way: its text so far, its pages and its random stream.
 
+use std::ops::Range;
+
 use mlxcel_artifacts::entry::PAGE;
 
 use super::{
@@ -93,8 +95,28 @@ impl Sequence {
     pub(super) fn rows(&self, rows: usize, drafts: &[u32]) -> SequenceRows<'_> {
         let pending = &self.text[self.computed..];
         let tokens: Vec<u32> = pending.iter().chain(drafts).copied().take(rows).collect();
-        let selected = if self.request.max_tokens > 0 { (pending.len() - 1..rows).collect() } else { vec![] };
+        let selected = self.selected(rows).collect();
         SequenceRows { tokens, start: self.computed, pages: self.lease.pages(), selected }
+    }
+
+    /// Returns which of the next rows are selected.
+    pub(super) fn selected(&self, rows: usize) -> Range<usize> {
+        let pending = self.text.len() - self.computed;
+        if self.request.max_tokens > 0 { (pending - 1).min(rows)..rows } else { 0..0 }
+    }
+
+    /// Returns whether, after a row that ends the text, the next row is known but for its token, which is the one with the
+    /// largest logit.
+    pub(super) fn follows_itself(&self) -> bool {
+        let Request { max_tokens, speculate, .. } = &self.request;
+        let is_longer = self.generated() + 1 < *max_tokens && self.text.len() < self.context;
+        is_longer && speculate.is_none() && self.chooser.takes_largest()
+    }
+
+    /// Returns the row after one that ends the text. Its token is not known.
+    pub(super) fn next_rows(&self) -> SequenceRows<'_> {
+        let (start, pages) = (self.text.len(), self.lease.pages());
+        SequenceRows { tokens: vec![0], start, pages, selected: vec![0] }
     }
 
     /// Returns why the answer ends after `picked`, of which the last is the answer's last so far.

@@ -423,7 +423,7 @@ impl<R: ModelRunner> Worker<R> {
             self.life.0.free(begun);
             self.collect();
             // Where all processors compute, who gets the tokens would wait for one until the end of the next step.
-            if self.engine.is_idle() || self.engine.runner().is_host() {
+            if self.engine.is_idle() || self.engine.runner.is_host() {
                 self.active.deliver();
             }
         }

@@ -1,7 +1,6 @@
 //! Calls of a module's functions.
 
 use std::{
-    mem::ManuallyDrop,
     ptr::{self, NonNull},
     rc::Rc,
 };
@@ -41,7 +40,7 @@ pub(crate) struct Call {
     raw: NonNull<raw::Call>,
     /// The bytes of each input on the host. A tensor on the device has none.
     sizes: Vec<Option<usize>>,
-    /// The inputs of the invocation that runs. Kept, so that an invocation allocates nothing here.
+    /// The inputs of the last invocation. Kept, so that an invocation allocates nothing here.
     inputs: Vec<raw::Input>,
     /// The name of the function, without that of its module.
     name: String,
@@ -111,18 +110,22 @@ impl Call {
         inputs: impl IntoIterator<Item = Input<'i>>,
     ) -> Result<Vec<Tensor>, Error> {
         let mut results = Vec::new();
-        self.invoke_into(inputs, &mut results, &mut || ())?;
+        self.invoke_into(inputs, &mut results)?;
         Ok(results)
     }
 
-    /// Runs the function and replaces `results` by its results. Calls `meanwhile` once the device has begun.
+    /// Runs the function and replaces `results` by its results.
     pub(crate) fn invoke_into<'i>(
         &mut self,
         inputs: impl IntoIterator<Item = Input<'i>>,
         results: &mut Vec<Tensor>,
-        meanwhile: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        results.clear();
+        self.begin(inputs)?;
+        self.end(results)
+    }
+
+    /// Begins to run the function, which [`end`](Self::end) waits for. It may overwrite the tensors that are passed.
+    pub(crate) fn begin<'i>(&mut self, inputs: impl IntoIterator<Item = Input<'i>>) -> Result<(), Error> {
         self.inputs.clear();
         for input in inputs {
             let expected = self.sizes.get(self.inputs.len());
@@ -148,19 +151,32 @@ impl Call {
         // SAFETY: there are as many inputs as the call was created with, each of the size checked above. The borrows of
         // `inputs` live until the shim has copied what is on the host. Tensors are alive, and the shim retains them.
         let begun = check(unsafe { raw::shim_call_begin(self.raw.as_ptr(), self.inputs.as_ptr()) });
-        let result = begun.and_then(|()| {
-            let begun = Begun(self.raw);
-            meanwhile();
-            begun.end()
-        });
+        if begun.is_err() {
+            self.module.device.collect(&self.name);
+        }
+        begun
+    }
+
+    /// Waits for what was begun, and replaces `results` by its results.
+    pub(crate) fn end(&mut self, results: &mut Vec<Tensor>) -> Result<(), Error> {
+        results.clear();
+        // SAFETY: the handle is alive as long as `self`; the shim checks that something was begun.
+        let ended = check(unsafe { raw::shim_call_end(self.raw.as_ptr()) });
         self.module.device.collect(&self.name);
-        result?;
+        ended?;
         // SAFETY: the handle is alive as long as `self`.
         let count = unsafe { raw::shim_call_output_count(self.raw.as_ptr()) };
         for _ in 0..count {
             results.push(self.take_output()?);
         }
         Ok(())
+    }
+
+    /// Returns whether it may be begun before another call that was begun has ended: it launches kernels alone, after those of
+    /// the other.
+    pub(crate) fn is_replayed(&self) -> bool {
+        // SAFETY: the handle is alive as long as `self`.
+        unsafe { raw::shim_call_is_replayed(self.raw.as_ptr()) != 0 }
     }
 
     /// Takes the next result of the last invocation.
@@ -174,27 +190,8 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // SAFETY: the only owner frees the handle once, before the module, which is a field of `self`.
+        // SAFETY: the only owner frees the handle once, before the module, which is a field of `self`. What was begun is waited for.
         unsafe { raw::shim_call_free(self.raw.as_ptr()) }
-    }
-}
-
-/// An invocation that was begun. Dropping it ends it, too.
-struct Begun(NonNull<raw::Call>);
-
-impl Begun {
-    /// Waits for the device.
-    fn end(self) -> Result<(), Error> {
-        // SAFETY: the handle is alive as long as the call, and has an invocation that was begun and is ended here alone.
-        check(unsafe { raw::shim_call_end(ManuallyDrop::new(self).0.as_ptr()) })
-    }
-}
-
-impl Drop for Begun {
-    fn drop(&mut self) {
-        // Something has panicked, which says more than an error of the device.
-        // SAFETY: as in `end`, which does not drop.
-        _ = check(unsafe { raw::shim_call_end(self.0.as_ptr()) });
     }
 }
 

@@ -209,6 +209,7 @@ unsafe extern "C" {
     pub(super) fn shim_call_end(call: *mut Call) -> *mut Error;
     pub(super) fn shim_call_output_count(call: *const Call) -> usize;
     pub(super) fn shim_call_take_output(call: *mut Call, tensor: *mut *mut Tensor) -> *mut Error;
+    pub(super) fn shim_call_is_replayed(call: *const Call) -> c_int;
     pub(super) fn shim_call_free(call: *mut Call);
     pub(super) fn shim_tensor_create(
         device: *mut Device,

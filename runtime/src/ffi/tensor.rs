@@ -67,23 +67,24 @@ impl Tensor {
         shape: &[usize],
         bytes: &[u8],
     ) -> Result<Self, Error> {
-        let tensor = Self::allocate(module, dtype, shape, false)?;
-        let size = tensor.size();
+        let mut tensor = Self::allocate(module, dtype, shape, false)?;
+        tensor.write(bytes)?;
+        Ok(tensor)
+    }
+
+    /// Replaces all bytes, which nothing on the device reads or writes meanwhile.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let size = self.size();
         if size != bytes.len() {
             return Err(Error::invalid(format!("{} bytes for a tensor of {size}", bytes.len())));
         }
-        if size > 0 {
-            // SAFETY: device and tensor are alive; `bytes` has the bytes that the tensor takes.
-            check(unsafe {
-                raw::shim_tensor_write(
-                    module.0.device.raw(),
-                    tensor.raw.as_ptr(),
-                    bytes.as_ptr().cast(),
-                    size,
-                )
-            })?;
+        if size == 0 {
+            return Ok(());
         }
-        Ok(tensor)
+        // SAFETY: device and tensor are alive; `bytes` has the bytes that the tensor takes.
+        check(unsafe {
+            raw::shim_tensor_write(self.module.device.raw(), self.raw.as_ptr(), bytes.as_ptr().cast(), size)
+        })
     }
 
     /// Returns a tensor of the first element of the first dimension, `[1, …]`, in the same memory.

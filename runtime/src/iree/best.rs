@@ -20,7 +20,7 @@ impl BestEntry {
     /// Finds the function of `entry`; `None` if it has another role.
     pub(super) fn new(module: &Module, entry: &Entry) -> Result<Option<Self>, Error> {
         let Role::Best { rows } = entry.role else { return Ok(None) };
-        Ok(Some(Self { function: Function::new(module, entry)?, rows }))
+        Ok(Some(Self { function: Function::new(module, entry, &[])?, rows }))
     }
 
     /// Returns the rows of the logits that it takes.
@@ -38,7 +38,7 @@ impl BestEntry {
         // In a valid manifest the arguments are the logits and the number of rows, and a number of rows fits an i32.
         let counts = [count as i32];
         let inputs = [Input::Tensor(logits), Input::Bytes(ffi::bytes(&counts))];
-        let mut results = self.function.call(inputs, &mut || ())?;
+        let mut results = self.function.call(inputs)?;
         let ids: Vec<i32> = read(&self.function, &mut results, ResultKind::BestTokens)?;
         let logits: Vec<f32> = read(&self.function, &mut results, ResultKind::BestLogits)?;
         let sums: Vec<f32> = read(&self.function, &mut results, ResultKind::LogSumExp)?;

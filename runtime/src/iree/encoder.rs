@@ -90,7 +90,7 @@ impl IreeEncoder {
             pages: vec![pages],
             selected: vec![],
         });
-        let mut results = entry.run(&rows.collect::<Vec<_>>(), &mut self.cache, &mut || ())?;
+        let mut results = entry.run(&rows.collect::<Vec<_>>(), &mut self.cache)?;
         let embedding = entry.function().take(ResultKind::Embedding, &mut results)?;
         let numbers = embedding.read::<f32>().map_err(Error::iree(|| "read the embeddings".into()))?;
         let (found, expected) = (numbers.len(), entry.sizes().sequences * self.limits.width);

@@ -53,22 +53,124 @@ impl Cache {
 
 /// An entry point of the module.
 pub(super) struct EntryPoint {
-    function: Function,
     sizes: CallSizes,
-    /// Values of the arguments, in their order. Tensors of the cache have none.
+    /// Calls of the function, in turns. Two if each can take the tokens that the other finds, and one otherwise.
+    calls: Vec<EntryCall>,
+    /// The index of the call whose turn is next.
+    next: usize,
+    /// Calls that were begun and have not ended.
+    running: usize,
+}
+
+/// A call of an entry point's function.
+struct EntryCall {
+    function: Function,
+    /// Values of the arguments, in their order. Tensors of the device have none.
     values: Vec<Vec<i32>>,
-    /// The arguments that a call in place writes results to, in their order.
+    /// Arguments that are tensors of this call, in their order: where a call in place writes results, and the tokens that
+    /// another call writes.
     places: Vec<Option<Tensor>>,
 }
 
 impl EntryPoint {
     /// Finds the function of `entry` and allocates its arguments.
     pub(super) fn new(module: &Module, entry: &Entry) -> Result<Self, Error> {
-        let function = Function::new(module, entry)?;
-        let values = entry.arguments.iter().map(|a| vec![0; a.shape.iter().product()]).collect();
         let sizes = entry.role.sizes();
         let sizes =
             sizes.ok_or_else(|| Error::Unsupported(format!("{} is of an older format", entry.name)))?;
+        let calls = if follows_itself(entry, sizes) {
+            let mut calls = [(); 2].map(|()| EntryCall::new(module, entry, &[ArgumentKind::Tokens]));
+            if let [Ok(first), Ok(second)] = &mut calls {
+                first.take_tokens_of(second);
+                second.take_tokens_of(first);
+            }
+            calls.into_iter().collect()
+        } else {
+            EntryCall::new(module, entry, &[]).map(|call| vec![call])
+        };
+        Ok(Self { sizes, calls: calls?, next: 0, running: 0 })
+    }
+
+    /// Returns what fits in a call.
+    pub(super) fn sizes(&self) -> CallSizes {
+        self.sizes
+    }
+
+    /// Returns the function.
+    pub(super) fn function(&self) -> &Function {
+        &self.calls[0].function
+    }
+
+    /// Runs the function on rows that fit, and returns its results without the cache.
+    pub(super) fn run(
+        &mut self,
+        sequences: &[SequenceRows<'_>],
+        cache: &mut Cache,
+    ) -> Result<Vec<Option<Tensor>>, Error> {
+        self.begin(sequences, cache)?;
+        self.end(cache)
+    }
+
+    /// Begins to run the function on rows that fit. No call was begun that has not ended.
+    pub(super) fn begin(&mut self, sequences: &[SequenceRows<'_>], cache: &Cache) -> Result<(), Error> {
+        let rows = RowPlaces::new(self.sizes, sequences);
+        let call = &mut self.calls[self.next];
+        call.fill(&rows, cache);
+        call.write_tokens()?;
+        self.start(cache)
+    }
+
+    /// Begins to run the function on as many rows as those of the call that was begun, with the tokens which that finds.
+    /// Returns whether it can.
+    pub(super) fn begin_next(
+        &mut self,
+        sequences: &[SequenceRows<'_>],
+        cache: &Cache,
+    ) -> Result<bool, Error> {
+        let is_ready = self.calls.len() > self.running && self.running > 0;
+        if !is_ready || !self.calls.iter().all(|call| call.function.is_replayed()) {
+            return Ok(false);
+        }
+        self.calls[self.next].fill(&RowPlaces::new(self.sizes, sequences), cache);
+        self.start(cache)?;
+        Ok(true)
+    }
+
+    fn start(&mut self, cache: &Cache) -> Result<(), Error> {
+        self.calls[self.next].start(if self.sizes.in_place { &cache.firsts } else { &cache.tensors })?;
+        self.next = (self.next + 1) % self.calls.len();
+        self.running += 1;
+        Ok(())
+    }
+
+    /// Waits for the call that was begun first, and returns its results without the cache.
+    pub(super) fn end(&mut self, cache: &mut Cache) -> Result<Vec<Option<Tensor>>, Error> {
+        let count = self.calls.len();
+        let function = &mut self.calls[(self.next + count - self.running) % count].function;
+        self.running -= 1;
+        let mut results = function.end()?;
+        for (spec, result) in function.entry().results.iter().zip(&mut results) {
+            if let ResultKind::Cache { pool, part } = spec.kind
+                && let Some(written) = result.take()
+            {
+                cache.tensors[pool][part] = written;
+            }
+        }
+        Ok(results)
+    }
+}
+
+/// Returns whether a call can take its tokens from where another one writes those that it finds.
+fn follows_itself(entry: &Entry, sizes: CallSizes) -> bool {
+    let shape_of = |kind| entry.arguments.iter().find(|a| a.kind == kind).map(|a| (a.dtype, &a.shape));
+    let [tokens, found] = [ArgumentKind::Tokens, ArgumentKind::NextToken].map(shape_of);
+    sizes.in_place && tokens.is_some() && tokens == found
+}
+
+impl EntryCall {
+    fn new(module: &Module, entry: &Entry, passed: &[ArgumentKind]) -> Result<Self, Error> {
+        let function = Function::new(module, entry, passed)?;
+        let values = entry.arguments.iter().map(|a| vec![0; a.shape.iter().product()]).collect();
         let place = |argument: &ArgumentSpec| {
             let ArgumentSpec { dtype, shape, .. } = argument;
             Ok(match argument.kind {
@@ -80,51 +182,49 @@ impl EntryPoint {
         };
         let places = entry.arguments.iter().map(place).collect::<Result<_, ffi::Error>>();
         let places = places.map_err(Error::iree(|| format!("prepare {}", entry.name)))?;
-        Ok(Self { function, sizes, values, places })
+        Ok(Self { function, values, places })
     }
 
-    /// Returns what fits in a call.
-    pub(super) fn sizes(&self) -> CallSizes {
-        self.sizes
-    }
-
-    /// Returns the function.
-    pub(super) fn function(&self) -> &Function {
-        &self.function
-    }
-
-    /// Runs the function on rows that fit, and returns its results without the cache.
-    ///
-    /// Calls `meanwhile` once the device has begun.
-    pub(super) fn run(
-        &mut self,
-        sequences: &[SequenceRows<'_>],
-        cache: &mut Cache,
-        meanwhile: &mut dyn FnMut(),
-    ) -> Result<Vec<Option<Tensor>>, Error> {
-        let rows = RowPlaces::new(self.sizes, sequences);
-        let entry = self.function.entry();
-        for (argument, values) in entry.arguments.iter().zip(&mut self.values) {
-            let shape = argument.shape.as_slice();
-            rows.fill(argument.kind, shape, values, &cache.pools);
+    /// Takes tokens from where `other` writes those that it finds.
+    fn take_tokens_of(&mut self, other: &Self) {
+        let index = |call: &Self, kind| call.function.entry().arguments.iter().position(|a| a.kind == kind);
+        let (tokens, found) = (index(self, ArgumentKind::Tokens), index(other, ArgumentKind::NextToken));
+        if let (Some(tokens), Some(found)) = (tokens, found) {
+            self.places[tokens] = other.places[found].as_ref().map(Tensor::share);
         }
-        let tensors = if self.sizes.in_place { &cache.firsts } else { &cache.tensors };
-        let arguments = entry.arguments.iter().zip(self.values.iter().zip(&self.places));
+    }
+
+    /// Sets the values of the arguments.
+    fn fill(&mut self, rows: &RowPlaces<'_>, cache: &Cache) {
+        for (argument, values) in self.function.entry().arguments.iter().zip(&mut self.values) {
+            rows.fill(argument.kind, &argument.shape, values, &cache.pools);
+        }
+    }
+
+    /// Writes the tokens to where another call would write them, if this one takes them from there.
+    fn write_tokens(&mut self) -> Result<(), Error> {
+        let entry = self.function.entry();
+        for ((argument, values), place) in entry.arguments.iter().zip(&self.values).zip(&mut self.places) {
+            if let (ArgumentKind::Tokens, Some(place)) = (argument.kind, place) {
+                place
+                    .write(ffi::bytes(values))
+                    .map_err(Error::iree(|| format!("write the tokens of {}", entry.name)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins the call with these tensors of the cache.
+    fn start(&mut self, cache: &[Vec<Tensor>]) -> Result<(), Error> {
+        let Self { function, values, places } = self;
+        let arguments = function.entry().arguments.iter().zip(values.iter().zip(&*places));
         let inputs = arguments.map(|(argument, (values, place))| match (argument.kind, place) {
-            (ArgumentKind::Cache { pool, part }, _) => Input::Tensor(&tensors[pool][part]),
+            (ArgumentKind::Cache { pool, part }, _) => Input::Tensor(&cache[pool][part]),
             (_, Some(place)) => Input::Tensor(place),
             (_, None) => Input::Bytes(ffi::bytes(values)),
         });
         let inputs: Vec<_> = inputs.collect();
-        let mut results = self.function.call(inputs, meanwhile)?;
-        for (spec, result) in self.function.entry().results.iter().zip(&mut results) {
-            if let ResultKind::Cache { pool, part } = spec.kind
-                && let Some(written) = result.take()
-            {
-                cache.tensors[pool][part] = written;
-            }
-        }
-        Ok(results)
+        function.begin(inputs)
     }
 }
 

@@ -14,10 +14,14 @@ pub(super) struct Function {
 }
 
 impl Function {
-    /// Finds the function of `entry` and prepares to call it.
-    pub(super) fn new(module: &Module, entry: &Entry) -> Result<Self, Error> {
+    /// Finds the function of `entry` and prepares to call it. It takes arguments of the kinds in `passed` on the device.
+    pub(super) fn new(module: &Module, entry: &Entry, passed: &[ArgumentKind]) -> Result<Self, Error> {
         let name = &entry.name;
-        let types: Vec<_> = entry.arguments.iter().map(argument_type).collect();
+        let types = entry.arguments.iter().map(|argument| match passed.contains(&argument.kind) {
+            true => ArgumentType::Tensor,
+            false => argument_type(argument),
+        });
+        let types: Vec<_> = types.collect();
         let in_place = entry.role.sizes().is_some_and(|sizes| sizes.in_place);
         let create = if in_place { Call::in_place } else { Call::new };
         let call = create(module, &format!("{MODULE_NAME}.{name}"), &types)
@@ -31,17 +35,29 @@ impl Function {
     }
 
     /// Calls the function with its arguments in order, and returns its results in order.
-    ///
-    /// Calls `meanwhile` once the device has begun.
     pub(super) fn call<'i>(
         &mut self,
         inputs: impl IntoIterator<Item = Input<'i>>,
-        meanwhile: &mut dyn FnMut(),
     ) -> Result<Vec<Option<Tensor>>, Error> {
+        self.begin(inputs)?;
+        self.end()
+    }
+
+    /// Begins a call, which [`end`](Self::end) waits for.
+    pub(super) fn begin<'i>(&mut self, inputs: impl IntoIterator<Item = Input<'i>>) -> Result<(), Error> {
+        self.call.begin(inputs).map_err(Error::iree(|| format!("run {}", self.entry.name)))
+    }
+
+    /// Waits for the call that was begun, and returns its results in order.
+    pub(super) fn end(&mut self) -> Result<Vec<Option<Tensor>>, Error> {
         let mut results = Vec::new();
-        let run = self.call.invoke_into(inputs, &mut results, meanwhile);
-        run.map_err(Error::iree(|| format!("run {}", self.entry.name)))?;
+        self.call.end(&mut results).map_err(Error::iree(|| format!("run {}", self.entry.name)))?;
         Ok(results.into_iter().map(Some).collect())
+    }
+
+    /// Returns whether a call may be begun before that of another function has ended.
+    pub(super) fn is_replayed(&self) -> bool {
+        self.call.is_replayed()
     }
 
     /// Takes the result of this kind out of `results`.

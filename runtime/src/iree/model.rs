@@ -1,6 +1,6 @@
 //! A model on IREE, whose calls follow the manifest and whose results stay on the device.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use mlxcel_artifacts::{
     Bundle, Driver,
@@ -37,9 +37,26 @@ pub(super) struct IreeModel {
     entries: Vec<EntryPoint>,
     bests: Vec<BestEntry>,
     cache: Cache,
+    /// Steps that have not ended, the oldest first.
+    begun: VecDeque<Begun>,
     last: Option<Last>,
     device: Device,
     is_gpu: bool,
+}
+
+/// A step that was begun.
+#[derive(Debug, PartialEq, Eq)]
+struct Begun {
+    /// The index of its entry.
+    size: usize,
+    /// The rows that were selected.
+    selected: usize,
+}
+
+impl Begun {
+    fn of(batch: &Batch<'_>) -> Self {
+        Self { size: batch.size, selected: batch.sequences.iter().map(|rows| rows.selected.len()).sum() }
+    }
 }
 
 /// The results of the last step that are on the device.
@@ -83,7 +100,17 @@ impl IreeModel {
         let zeros = limits.steps.iter().any(|size| size.uniform && !size.in_place);
         let _span = options.trace.span("reserve the cache");
         let cache = Cache::reserve(&module, &serving.pools, &pages, zeros)?;
-        Ok(Self { limits, info, entries, bests, cache, last: None, device, is_gpu: !is_local })
+        Ok(Self {
+            limits,
+            info,
+            entries,
+            bests,
+            cache,
+            begun: VecDeque::new(),
+            last: None,
+            device,
+            is_gpu: !is_local,
+        })
     }
 }
 
@@ -106,16 +133,34 @@ impl ModelRunner for IreeModel {
         !self.is_gpu
     }
 
-    fn step_during(
-        &mut self,
-        batch: &Batch<'_>,
-        meanwhile: &mut dyn FnMut(),
-    ) -> Result<Vec<SelectedRow>, Error> {
+    fn begin(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+        if !self.begun.is_empty() {
+            return Err(out_of_turn("the last one has not ended"));
+        }
         // Dropped first, so that this call can use the memory.
         self.last = None;
-        let selected: usize = batch.sequences.iter().map(|rows| rows.selected.len()).sum();
-        let entry = &mut self.entries[batch.size];
-        let mut results = entry.run(&batch.sequences, &mut self.cache, meanwhile)?;
+        self.entries[batch.size].begin(&batch.sequences, &self.cache)?;
+        self.begun.push_back(Begun::of(batch));
+        Ok(())
+    }
+
+    fn begin_next(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
+        let next = Begun::of(batch);
+        if self.begun.iter().ne([&next]) {
+            return Ok(false);
+        }
+        // It writes to where the last results but one are.
+        self.last = None;
+        let is_begun = self.entries[batch.size].begin_next(&batch.sequences, &self.cache)?;
+        self.begun.extend(is_begun.then_some(next));
+        Ok(is_begun)
+    }
+
+    fn end(&mut self) -> Result<Vec<SelectedRow>, Error> {
+        let begun = self.begun.pop_front();
+        let Begun { size, selected } = begun.ok_or_else(|| out_of_turn("none was begun"))?;
+        let entry = &mut self.entries[size];
+        let mut results = entry.end(&mut self.cache)?;
         if selected == 0 {
             return Ok(Vec::new());
         }
@@ -178,6 +223,11 @@ impl ModelRunner for IreeModel {
     fn end_trace(&mut self) {
         self.device.end_recording();
     }
+}
+
+/// Returns the error of a step that is begun or ended when it cannot be.
+fn out_of_turn(why: &str) -> Error {
+    Error::Iree { doing: "run a step".to_owned(), source: why.into() }
 }
 
 /// Reads the tokens of the first `selected` rows.

@@ -116,12 +116,12 @@ impl BatchCase {
 
         let start = Instant::now();
         let mut running = Running::submit(engine, requests(1))?;
-        running.until(engine, cancel, &mut |running| running.least() > 0)?;
+        running.until_all_generate(engine, cancel)?;
         let prompt = start.elapsed();
 
         // Pages of the prompts are there still.
         let mut running = Running::submit(engine, requests(self.most()))?;
-        running.until(engine, cancel, &mut |running| running.least() > 0)?;
+        running.until_all_generate(engine, cancel)?;
         let before = running.sum();
         begin(engine)?;
         let start = Instant::now();

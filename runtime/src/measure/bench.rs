@@ -147,7 +147,7 @@ impl BenchCase {
                 }
                 let requests = vec![request(text, count + 1)];
                 let mut running = Running::submit(engine, requests)?;
-                running.until(engine, cancel, &mut |running| running.least() > 0)?;
+                running.until_all_generate(engine, cancel)?;
                 begin(engine)?;
                 let start = Instant::now();
                 running.until(engine, cancel, &mut |running| running.least() > count)?;
@@ -219,9 +219,28 @@ impl Running {
         self.counts.iter().map(|&(_, count)| count).sum()
     }
 
+    /// Makes steps until every request has a token, and begins no other step.
+    pub(super) fn until_all_generate<R: ModelRunner>(
+        &mut self,
+        engine: &mut Engine<R>,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
+        self.steps(Engine::step_alone, engine, cancel, &mut |running| running.least() > 0)
+    }
+
     /// Makes steps until `is_done`. Requests that end before have given too few tokens, which is an error.
     pub(super) fn until<R: ModelRunner>(
         &mut self,
+        engine: &mut Engine<R>,
+        cancel: &Cancel,
+        is_done: &mut dyn FnMut(&Self) -> bool,
+    ) -> Result<(), Error> {
+        self.steps(Engine::step, engine, cancel, is_done)
+    }
+
+    fn steps<R: ModelRunner>(
+        &mut self,
+        step: fn(&mut Engine<R>) -> bool,
         engine: &mut Engine<R>,
         cancel: &Cancel,
         is_done: &mut dyn FnMut(&Self) -> bool,
@@ -238,7 +257,7 @@ impl Running {
             if is_done(self) {
                 return Ok(());
             }
-            if cancel.is_cancelled() || !engine.step() {
+            if cancel.is_cancelled() || !step(engine) {
                 self.cancel(engine);
                 return Err(Error::Cancelled);
             }

@@ -157,9 +157,7 @@ impl Function {
         }
         let inputs = self.arguments.iter().flatten().map(Input::Tensor);
         let name = &self.entry.name;
-        self.call
-            .invoke_into(inputs, &mut self.given, &mut || ())
-            .map_err(Error::iree(|| format!("run {name}")))?;
+        self.call.invoke_into(inputs, &mut self.given).map_err(Error::iree(|| format!("run {name}")))?;
         let (found, expected) = (self.given.len(), self.entry.results.len());
         if found != expected {
             return Err(Error::Unsupported(format!("{name} returns {found} results, expected {expected}")));

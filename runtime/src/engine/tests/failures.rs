@@ -174,12 +174,11 @@ fn a_model_that_returns_other_rows_is_refused() {
         fn device(&self) -> &crate::DeviceInfo {
             self.0.device()
         }
-        fn step_during(
-            &mut self,
-            batch: &crate::model::Batch<'_>,
-            meanwhile: &mut dyn FnMut(),
-        ) -> Result<Vec<crate::model::SelectedRow>, Error> {
-            self.0.step_during(batch, meanwhile).map(|_| vec![])
+        fn begin(&mut self, batch: &crate::model::Batch<'_>) -> Result<(), Error> {
+            self.0.begin(batch)
+        }
+        fn end(&mut self) -> Result<Vec<crate::model::SelectedRow>, Error> {
+            self.0.end().map(|_| vec![])
         }
         fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error> {
             self.0.logits(selected)

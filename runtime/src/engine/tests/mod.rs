@@ -1,5 +1,6 @@
 //! Tests of the engine over a scripted model.
 
+mod ahead;
 mod answers;
 mod choices;
 mod failures;

@@ -145,13 +145,19 @@ impl crate::model::ModelRunner for Noting {
     fn is_host(&self) -> bool {
         self.is_host
     }
-    fn step_during(
-        &mut self,
-        batch: &crate::model::Batch<'_>,
-        meanwhile: &mut dyn FnMut(),
-    ) -> Result<Vec<crate::model::SelectedRow>, Error> {
+    fn begin(&mut self, batch: &crate::model::Batch<'_>) -> Result<(), Error> {
         self.notes.send("begin").unwrap();
-        let result = self.model.step_during(batch, meanwhile);
+        self.model.begin(batch)
+    }
+    fn begin_next(&mut self, batch: &crate::model::Batch<'_>) -> Result<bool, Error> {
+        let is_begun = self.model.begin_next(batch)?;
+        if is_begun {
+            self.notes.send("begin ahead").unwrap();
+        }
+        Ok(is_begun)
+    }
+    fn end(&mut self) -> Result<Vec<crate::model::SelectedRow>, Error> {
+        let result = self.model.end();
         self.notes.send("end").unwrap();
         result
     }
@@ -161,9 +167,9 @@ impl crate::model::ModelRunner for Noting {
 }
 
 /// Returns what happened, in order: steps that begin and end, and events that are delivered.
-fn order(is_host: bool, failing: Option<usize>) -> Vec<&'static str> {
+fn order(is_host: bool, model: ScriptedModel) -> Vec<&'static str> {
     let (notes, noted) = mpsc::channel();
-    let (model, sink_notes) = (counting(plain()).failing(failing), notes.clone());
+    let sink_notes = notes.clone();
     let load = move || Ok(Noting { model, is_host, notes });
     let engine = EngineThread::start(load, EngineSettings::default()).unwrap();
     let sink = Box::new(move |event| {
@@ -185,18 +191,30 @@ fn order(is_host: bool, failing: Option<usize>) -> Vec<&'static str> {
 #[test]
 fn tokens_are_delivered_while_the_next_step_runs() {
     let next = ["begin", "token", "end"];
-    assert_eq!(order(false, None), [&["begin", "end"], &next[..], &next, &["token", "finished"]].concat());
+    let expected = [&["begin", "end"], &next[..], &next, &["token", "finished"]].concat();
+    assert_eq!(order(false, counting(plain())), expected);
+}
+
+#[test]
+fn a_step_is_begun_ahead_of_the_tokens_before_it() {
+    let expected = [
+        &["begin", "begin ahead", "end"][..],
+        &["begin ahead", "token", "end"],
+        &["token", "end"],
+        &["token", "finished"],
+    ];
+    assert_eq!(order(false, counting(plain()).ahead()), expected.concat());
 }
 
 #[test]
 fn a_step_that_fails_holds_no_token_back() {
-    assert_eq!(order(false, Some(1)), ["begin", "end", "begin", "end", "token", "failed"]);
+    assert_eq!(order(false, counting(plain()).failing([1])), ["begin", "end", "begin", "token", "failed"]);
 }
 
 #[test]
 fn tokens_come_before_the_next_step_takes_all_processors() {
     let step = ["begin", "end", "token"];
-    assert_eq!(order(true, None), [&step[..], &step, &step, &["finished"]].concat());
+    assert_eq!(order(true, counting(plain())), [&step[..], &step, &step, &["finished"]].concat());
 }
 
 #[test]

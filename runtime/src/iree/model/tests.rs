@@ -240,6 +240,26 @@ fn bad_requests_are_refused_before_they_run() {
     assert_eq!(generate(&mut engine, &[1; CONTEXT], 9).unwrap(), [answer(&[1; CONTEXT])]);
 }
 
+#[test]
+fn a_step_has_its_turn() {
+    let mut engine = open("local-task");
+    let pages = [1, 2, 3];
+    let batch = |token| {
+        let rows = SequenceRows { tokens: vec![token], start: 0, pages: vec![&pages], selected: vec![0] };
+        Batch { size: 3, sequences: vec![rows] }
+    };
+    let model = engine.runner();
+    let report = |error| mlxcel_artifacts::report(&error);
+    assert!(report(model.end().unwrap_err()).starts_with("error: cannot run a step: none was begun\n"));
+    model.begin(&batch(5)).unwrap();
+    let error = report(model.begin(&batch(7)).unwrap_err());
+    assert!(error.starts_with("error: cannot run a step: the last one has not ended\n"), "{error}");
+    assert!(!model.begin_next(&batch(0)).unwrap(), "a CPU begins none ahead");
+    assert_eq!(model.end().unwrap(), [SelectedRow { token: 5 }]);
+    // Dropping the model waits for the last one.
+    model.begin(&batch(7)).unwrap();
+}
+
 /// Returns the report of an error.
 fn refused(device: &str, options: &LoadOptions, change: impl FnOnce(&mut Manifest)) -> String {
     let folder = TempDir::new().unwrap();
@@ -311,7 +331,7 @@ fn a_bundle_of_an_older_format() {
 
 /// Returns the answers of the sequences whose last row is selected.
 fn answers(entry: &mut EntryPoint, cache: &mut Cache, rows: &[SequenceRows<'_>]) -> Vec<u32> {
-    let mut results = entry.run(rows, cache, &mut || ()).unwrap();
+    let mut results = entry.run(rows, cache).unwrap();
     let next = entry.function().take(ResultKind::NextToken, &mut results).unwrap().read::<i32>().unwrap();
     let logits = entry.function().take(ResultKind::Logits, &mut results).unwrap();
     let count: usize = rows.iter().map(|rows| rows.selected.len()).sum();
