@@ -50,6 +50,12 @@ impl Recorded {
         }
         Ok(prompts)
     }
+
+    /// Returns how many tokens come before the first of which the best two logits are nearer than `near`.
+    pub(crate) fn certain(&self, near: f32) -> usize {
+        let gap = |best: &Vec<(u32, f32)>| best[0].1 - best[1].1;
+        self.best.iter().position(|best| gap(best) < near).unwrap_or(self.tokens.len())
+    }
 }
 
 /// Reads a file of JSON.
@@ -145,10 +151,10 @@ pub(crate) fn after_others(engine: &mut Loaded, recorded: &Recorded) -> Result<(
     Ok(())
 }
 
-/// Requests that arrive at once have the first `count` tokens of the recorded ones.
-pub(crate) fn side_by_side(engine: &mut Loaded, prompts: &[&Recorded], count: usize) -> Result<(), Failure> {
+/// Requests that arrive at once have the first tokens of the recorded ones, as many as are said for each.
+pub(crate) fn side_by_side(engine: &mut Loaded, prompts: &[(&Recorded, usize)]) -> Result<(), Failure> {
     let mut running = Vec::new();
-    for recorded in prompts {
+    for &(recorded, count) in prompts {
         let prompt = recorded.prompt.clone();
         let request = Prompt { prompt, max_tokens: count, ..Prompt::default() };
         running.push((engine.submit(request)?, Vec::new()));
@@ -162,8 +168,8 @@ pub(crate) fn side_by_side(engine: &mut Loaded, prompts: &[&Recorded], count: us
             EventKind::Failed { error } => return Err(error.into()),
         }
     }
-    for (recorded, (_, found)) in prompts.iter().zip(running) {
-        same(recorded.prompt.len(), &found, &recorded.tokens[..count])?;
+    for ((recorded, count), (_, found)) in prompts.iter().zip(running) {
+        same(recorded.prompt.len(), &found, &recorded.tokens[..*count])?;
     }
     Ok(())
 }

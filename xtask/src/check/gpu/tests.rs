@@ -13,19 +13,30 @@ use super::*;
 #[test]
 fn both_formats_of_expected_json_are_read() {
     let demo = r#"{"cases": [{"prompt": "a", "prompt_tokens": [1, 2], "tokens": [3], "text": "b"}]}"#;
-    assert_eq!(cases_of("demo", demo).unwrap(), "demo 1,2 3\n");
+    assert_eq!(cases_of("demo", demo, 0.0).unwrap(), "demo 1,2 3\n");
     let oracle = r#"{"prompts": [{"prompt": [4], "tokens": [5, 6]}, {"prompt": [7], "tokens": [8]}]}"#;
-    assert_eq!(cases_of("gqa", oracle).unwrap(), "gqa 4 5,6\ngqa 7 8\n");
+    assert_eq!(cases_of("gqa", oracle, 0.0).unwrap(), "gqa 4 5,6\ngqa 7 8\n");
     assert_eq!(
-        cases_of("x", r#"{"prompts": []}"#).unwrap_err().to_string(),
+        cases_of("x", r#"{"prompts": []}"#, 0.0).unwrap_err().to_string(),
         "expected.json of x: found no case, expected at least one"
     );
 }
 
 #[test]
+fn tokens_end_where_another_one_is_as_good() {
+    let oracle = r#"{"prompts": [
+        {"prompt": [4], "tokens": [5, 6, 7], "best": [[[5, 1.0], [3, 0.5]], [[6, 1.0], [2, 0.97]], [[7, 2.0], [1, 0.0]]]},
+        {"prompt": [7], "tokens": [8], "best": [[[8, 0.5], [9, 0.49]]]}
+    ]}"#;
+    assert_eq!(cases_of("gqa", oracle, 0.05).unwrap(), "gqa 4 5\n");
+    assert_eq!(cases_of("gqa", oracle, 0.02).unwrap(), "gqa 4 5,6,7\n");
+    assert_eq!(cases_of("gqa", oracle, 0.0).unwrap(), "gqa 4 5,6,7\ngqa 7 8\n");
+}
+
+#[test]
 fn the_committed_files_have_cases() {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models");
-    let count = |folder: PathBuf| cases_of("x", &read(&folder.join("expected.json")).unwrap()).unwrap();
+    let count = |folder: PathBuf| cases_of("x", &read(&folder.join("expected.json")).unwrap(), 0.0).unwrap();
     assert_eq!(count(models.join("demo")).lines().count(), 5);
     let prompts = FIXTURES.map(|fixture| count(models.join("oracle/fixtures").join(fixture)).lines().count());
     // Llama's fixtures, then other families'.
