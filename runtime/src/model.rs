@@ -104,13 +104,15 @@ pub trait ModelRunner {
         self.end()
     }
 
-    /// Begins to run the rows, which [`end`](Self::end) waits for. No other step has begun and not ended.
+    /// Begins to run the rows, which [`end`](Self::end) waits for. Every step that was begun before has ended. What is known of
+    /// the rows of the last one is dropped.
     ///
     /// # Errors
     /// As [`step`](Self::step). Then there is nothing to end.
     fn begin(&mut self, batch: &Batch<'_>) -> Result<(), Error>;
 
-    /// Begins the step after the one that was begun, before that has ended. Returns whether the device can.
+    /// Begins the step after the one that was begun, before that has ended. Returns whether the device can. What is known of the
+    /// rows of the last step that ended is dropped in any case.
     ///
     /// It has the same size and as many rows, all of them selected, in both steps. Each row has the token that is found for
     /// the row in its place, whatever the batch says; one without a token has any. The device runs both in order, so that

@@ -290,6 +290,7 @@ impl ModelRunner for ScriptedModel {
     /// has not ended.
     fn begin(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
         assert!(self.begun.is_empty(), "a call has not ended");
+        self.logits.clear();
         self.check(batch);
         if let Some(step) = self.count(batch) {
             self.spoil(&batch.sequences);
@@ -306,6 +307,7 @@ impl ModelRunner for ScriptedModel {
         if !self.is_ahead {
             return Ok(false);
         }
+        self.logits.clear();
         let [last] = self.begun.make_contiguous() else { panic!("one call has not ended") };
         let rows = |rows: &OwnedRows| (rows.tokens.len(), rows.start + 1);
         let next = |rows: &SequenceRows<'_>| (rows.tokens.len(), rows.start);

@@ -205,7 +205,13 @@ impl<R: ModelRunner> Engine<R> {
         self.runner.device()
     }
 
-    /// Returns the model, after the step that was begun last.
+    /// Returns the timeline on which the device is recorded; off if it is not.
+    #[must_use]
+    pub fn trace(&self) -> Trace {
+        self.runner.trace()
+    }
+
+    /// Ends a step that was begun before its turn, whose events are to be taken, and returns the model.
     pub fn runner(&mut self) -> &mut R {
         self.settle();
         &mut self.runner

@@ -3,8 +3,8 @@
 //! Nothing is taken from a running request, so admission promises all pages that it can need:
 //! - a pool without a window: the pages of its last position, less those that it shares. Free pages and pages that the
 //!   cache alone keeps are always at least as many as were promised and not yet taken.
-//! - a pool with a window: the pages that a window and one call's rows can touch. All promises together are at most the
-//!   pool, and no request holds more than its promise.
+//! - a pool with a window: the pages that a window and one call's rows can touch, or two steps of one row. All promises
+//!   together are at most the pool, and no request holds more than its promise.
 
 use mlxcel_artifacts::{Digest, entry::PAGE};
 
@@ -96,14 +96,18 @@ impl Memory {
     /// Promises pages for a request of so many positions. `keys` are those of pages that it can share. `None` if the
     /// pages are promised to others.
     pub(super) fn admit(&mut self, keys: &[Digest], positions: usize) -> Option<Lease> {
-        let hit = self.hit(keys);
+        let hit = self.fits(keys, positions)?;
         let rows = self.rows;
-        if !self.pools.iter().all(|pool| pool.has_room(&keys[..hit], pool.limits.needed(positions, rows))) {
-            return None;
-        }
         let tables =
             self.pools.iter_mut().map(|pool| pool.open(&keys[..hit], pool.limits.needed(positions, rows)));
         Some(Lease { tables: tables.collect(), cached: hit * PAGE, published: hit })
+    }
+
+    /// Returns how many pages a request of so many positions can share; `None` if the pages are promised to others.
+    pub(super) fn fits(&self, keys: &[Digest], positions: usize) -> Option<usize> {
+        let hit = self.hit(keys);
+        let has_room = |pool: &Pool| pool.has_room(&keys[..hit], pool.limits.needed(positions, self.rows));
+        self.pools.iter().all(has_room).then_some(hit)
     }
 
     /// Takes pages so that the request can write positions up to `end`.

@@ -1,6 +1,6 @@
 //! The engine: answers to many requests at a time, over one [`ModelRunner`](crate::model::ModelRunner).
 //!
-//! [`Engine`] is synchronous: [`Engine::step`] makes one call of the device. [`EngineThread`] runs it on a thread.
+//! [`Engine`] is synchronous: [`Engine::step`] runs one call of the device to its end. [`EngineThread`] runs it on a thread.
 //!
 //! - **Admission.** Requests wait in order, at most [`EngineSettings::waiting`]. A request starts when the pages of its
 //!   prompt and its longest answer can be promised to it. So no running request is ever stopped for want of memory.

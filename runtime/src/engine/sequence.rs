@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use mlxcel_artifacts::entry::PAGE;
+use mlxcel_artifacts::{Digest, entry::PAGE};
 
 use super::{
     chooser::{Chooser, Picked},
@@ -46,12 +46,21 @@ impl Sequence {
         Self { id, request, chooser, timings, served: 0, lease, text, computed: 0, keys, context }
     }
 
-    /// Takes pages if there are enough. Returns whether it did.
-    pub(super) fn admit(&mut self, memory: &mut Memory, step: u64) -> bool {
+    /// Returns the keys of pages of its text that it can share.
+    fn shared_keys(&self) -> &[Digest] {
         let keys = self.keys.as_ref().map_or(&[][..], PageKeys::as_slice);
         // The last token is always run, because its logits are wanted.
-        let keys = &keys[..keys.len().min((self.text.len() - 1) / PAGE)];
-        let Some(lease) = memory.admit(keys, self.request.positions(self.context)) else {
+        &keys[..keys.len().min((self.text.len() - 1) / PAGE)]
+    }
+
+    /// Returns whether there are enough pages for it.
+    pub(super) fn fits(&self, memory: &Memory) -> bool {
+        memory.fits(self.shared_keys(), self.request.positions(self.context)).is_some()
+    }
+
+    /// Takes pages if there are enough. Returns whether it did.
+    pub(super) fn admit(&mut self, memory: &mut Memory, step: u64) -> bool {
+        let Some(lease) = memory.admit(self.shared_keys(), self.request.positions(self.context)) else {
             return false;
         };
         self.computed = lease.cached;

@@ -48,25 +48,21 @@ struct Share {
 }
 
 impl<R: ModelRunner> Engine<R> {
-    /// Makes one call of the device. Returns false if there is nothing to run.
-    pub fn step(&mut self) -> bool {
-        self.step_during(&mut || ())
-    }
-
-    /// Makes one call of the device, as [`step`](Self::step) does, and calls `meanwhile` while the device computes.
+    /// Runs one call of the device to its end. Returns false if there is nothing to run.
     ///
-    /// That is not called if there is nothing to run, or if the call fails before.
-    pub fn step_during(&mut self, meanwhile: &mut dyn FnMut()) -> bool {
-        self.make_step(true, meanwhile)
+    /// A GPU may have begun the next one then.
+    pub fn step(&mut self) -> bool {
+        self.run_step(true, &mut || ())
     }
 
-    /// Makes one call of the device, and leaves none that was begun: what the next one takes can be measured.
+    /// Runs one call of the device, and leaves none that was begun: what the next one takes can be measured.
     pub(crate) fn step_alone(&mut self) -> bool {
-        self.make_step(false, &mut || ())
+        self.run_step(false, &mut || ())
     }
 
-    /// Makes one call of the device. With `goes_on`, the next one may be begun before it has ended.
-    fn make_step(&mut self, goes_on: bool, meanwhile: &mut dyn FnMut()) -> bool {
+    /// Runs one call of the device. With `goes_on`, the next one may be begun before it has ended. Calls `meanwhile` while the device
+    /// computes, unless there is nothing to run or the call fails before.
+    pub(super) fn run_step(&mut self, goes_on: bool, meanwhile: &mut dyn FnMut()) -> bool {
         let start = (self.clock)();
         let mut span = self.trace.span("step");
         self.drop_unwanted();
@@ -85,10 +81,9 @@ impl<R: ModelRunner> Engine<R> {
         self.serve(&step);
         let begun = if is_begun { Ok(()) } else { self.begin(&step) };
         let result = begun.and_then(|()| {
-            if goes_on {
-                self.begin_next(&step);
-            }
+            let next = if goes_on { self.begin_next(&step) } else { None };
             meanwhile();
+            self.ahead = next;
             self.runner.end()
         });
         self.finish_step(&step, start, result);
@@ -113,6 +108,7 @@ impl<R: ModelRunner> Engine<R> {
         let is_wanted = |step: &Step| step.parts.iter().any(|part| self.index(part.id).is_some());
         if self.ahead.as_ref().is_some_and(|step| !is_wanted(step)) {
             self.ahead = None;
+            self.work.steps += 1;
             // Whoever is next gets the error of a device that has failed.
             let _ = self.runner.end();
         }
@@ -194,18 +190,21 @@ impl<R: ModelRunner> Engine<R> {
     }
 
     /// Begins the step after one that was begun, if it is known what it will run and the device can.
-    fn begin_next(&mut self, step: &Step) {
-        // A request that waits may run in the next step. Rows of one step more touch a page more.
-        let takes_more = !self.waiting.is_empty() && self.running.len() < self.most;
-        if self.runner.is_host() || takes_more || self.memory.rows() < 2 {
-            return;
+    fn begin_next(&mut self, step: &Step) -> Option<Step> {
+        // Two steps touch the pages of a call with two rows: only then so many are promised.
+        if self.runner.is_host() || self.memory.rows() < 2 {
+            return None;
+        }
+        let fits = |sequence: &Sequence| sequence.fits(&self.memory);
+        if self.running.len() < self.most && self.waiting.front().is_some_and(fits) {
+            return None;
         }
         let follows = |(sequence, part): (&Sequence, &Part)| {
             part.id == sequence.id && (part.rows, part.selected) == (1, 1) && sequence.follows_itself()
         };
         let is_known = self.running.len() == step.parts.len();
         if !is_known || !self.running.iter().zip(&step.parts).all(follows) {
-            return;
+            return None;
         }
         let Self { runner, memory, running, .. } = self;
         let sequences = running.iter_mut().map(|sequence| {
@@ -215,10 +214,9 @@ impl<R: ModelRunner> Engine<R> {
         });
         let sequences: Vec<SequenceRows<'_>> = sequences.collect();
         // What fails now fails again when it is its turn.
-        if let Ok(true) = runner.begin_next(&Batch { size: step.size, sequences }) {
-            let part = |part: &Part| Part { drafts: vec![], has_turn: true, ..*part };
-            self.ahead = Some(Step { size: step.size, parts: step.parts.iter().map(part).collect() });
-        }
+        let is_begun = runner.begin_next(&Batch { size: step.size, sequences }).unwrap_or(false);
+        let part = |part: &Part| Part { drafts: vec![], has_turn: true, ..*part };
+        is_begun.then(|| Step { size: step.size, parts: step.parts.iter().map(part).collect() })
     }
 
     /// Gives the result of a step to its requests.
@@ -262,6 +260,7 @@ impl<R: ModelRunner> Engine<R> {
     /// Gives every request of a step its error.
     fn fail(&mut self, step: &Step, error: Error) -> Vec<Share> {
         if self.ahead.take().is_some() {
+            self.work.steps += 1;
             // It goes on from what has failed.
             let _ = self.runner.end();
         }

@@ -418,7 +418,8 @@ impl<R: ModelRunner> Worker<R> {
             }
             self.cancel(|cancel| cancel.is_cancelled());
             // Whoever gets the tokens of a step wakes while a GPU computes the next one.
-            self.engine.step_during(&mut || self.active.deliver());
+            // A text that is scored has the device between two steps.
+            self.engine.run_step(self.scores.is_empty(), &mut || self.active.deliver());
             let begun = self.scores.step(&mut self.engine);
             self.life.0.free(begun);
             self.collect();

@@ -65,7 +65,7 @@ pub(super) struct EntryPoint {
 /// A call of an entry point's function.
 struct EntryCall {
     function: Function,
-    /// Values of the arguments, in their order. Tensors of the device have none.
+    /// Values of the arguments, in their order. Tensors have none, but for tokens that the host writes to one.
     values: Vec<Vec<i32>>,
     /// Arguments that are tensors of this call, in their order: where a call in place writes results, and the tokens that
     /// another call writes.
@@ -78,7 +78,7 @@ impl EntryPoint {
         let sizes = entry.role.sizes();
         let sizes =
             sizes.ok_or_else(|| Error::Unsupported(format!("{} is of an older format", entry.name)))?;
-        let calls = if follows_itself(entry, sizes) {
+        let calls = if takes_its_own_tokens(entry, sizes) {
             let mut calls = [(); 2].map(|()| EntryCall::new(module, entry, &[ArgumentKind::Tokens]));
             if let [Ok(first), Ok(second)] = &mut calls {
                 first.take_tokens_of(second);
@@ -160,17 +160,23 @@ impl EntryPoint {
     }
 }
 
-/// Returns whether a call can take its tokens from where another one writes those that it finds.
-fn follows_itself(entry: &Entry, sizes: CallSizes) -> bool {
+/// Returns whether a call can take its tokens from where another one writes those that it finds: the token of each row is to be
+/// in its place, so that every row is of another sequence.
+fn takes_its_own_tokens(entry: &Entry, sizes: CallSizes) -> bool {
     let shape_of = |kind| entry.arguments.iter().find(|a| a.kind == kind).map(|a| (a.dtype, &a.shape));
     let [tokens, found] = [ArgumentKind::Tokens, ArgumentKind::NextToken].map(shape_of);
-    sizes.in_place && tokens.is_some() && tokens == found
+    sizes.in_place && sizes.rows_of_a_sequence() == 1 && tokens.is_some() && tokens == found
 }
 
 impl EntryCall {
     fn new(module: &Module, entry: &Entry, passed: &[ArgumentKind]) -> Result<Self, Error> {
         let function = Function::new(module, entry, passed)?;
-        let values = entry.arguments.iter().map(|a| vec![0; a.shape.iter().product()]).collect();
+        let values = entry.arguments.iter().map(|argument| match argument.kind {
+            // Megabytes, which every call would clear.
+            ArgumentKind::Cache { .. } | ArgumentKind::Logits | ArgumentKind::NextToken => Vec::new(),
+            _ => vec![0; argument.shape.iter().product()],
+        });
+        let values = values.collect();
         let place = |argument: &ArgumentSpec| {
             let ArgumentSpec { dtype, shape, .. } = argument;
             Ok(match argument.kind {

@@ -19,7 +19,7 @@ use crate::{
     device::DeviceInfo,
     error::Error,
     ffi::{Device, Tensor},
-    model::{Batch, BestTokens, ModelLimits, ModelRunner, PoolLimits, SelectedRow},
+    model::{Batch, BestTokens, ModelLimits, ModelRunner, PoolLimits, SelectedRow, SequenceRows},
     trace::Trace,
     weights::Weights,
 };
@@ -49,13 +49,16 @@ pub(super) struct IreeModel {
 struct Begun {
     /// The index of its entry.
     size: usize,
+    rows: usize,
     /// The rows that were selected.
     selected: usize,
 }
 
 impl Begun {
     fn of(batch: &Batch<'_>) -> Self {
-        Self { size: batch.size, selected: batch.sequences.iter().map(|rows| rows.selected.len()).sum() }
+        let sum = |count: fn(&SequenceRows<'_>) -> usize| batch.sequences.iter().map(count).sum();
+        let (rows, selected) = (sum(|rows| rows.tokens.len()), sum(|rows| rows.selected.len()));
+        Self { size: batch.size, rows, selected }
     }
 }
 
@@ -134,8 +137,9 @@ impl ModelRunner for IreeModel {
     }
 
     fn begin(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        if !self.begun.is_empty() {
-            return Err(out_of_turn("the last one has not ended"));
+        // Left by a panic between a beginning and its end.
+        while !self.begun.is_empty() {
+            let _ = self.end();
         }
         // Dropped first, so that this call can use the memory.
         self.last = None;
@@ -146,10 +150,10 @@ impl ModelRunner for IreeModel {
 
     fn begin_next(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
         let next = Begun::of(batch);
-        if self.begun.iter().ne([&next]) {
+        if self.begun.iter().ne([&next]) || next.rows != next.selected {
             return Ok(false);
         }
-        // It writes to where the last results but one are.
+        // It writes to where the results of the last step that has ended are.
         self.last = None;
         let is_begun = self.entries[batch.size].begin_next(&batch.sequences, &self.cache)?;
         self.begun.extend(is_begun.then_some(next));
@@ -158,7 +162,8 @@ impl ModelRunner for IreeModel {
 
     fn end(&mut self) -> Result<Vec<SelectedRow>, Error> {
         let begun = self.begun.pop_front();
-        let Begun { size, selected } = begun.ok_or_else(|| out_of_turn("none was begun"))?;
+        let Begun { size, selected, .. } = begun
+            .ok_or_else(|| Error::Iree { doing: "run a step".to_owned(), source: "none was begun".into() })?;
         let entry = &mut self.entries[size];
         let mut results = entry.end(&mut self.cache)?;
         if selected == 0 {
@@ -223,11 +228,6 @@ impl ModelRunner for IreeModel {
     fn end_trace(&mut self) {
         self.device.end_recording();
     }
-}
-
-/// Returns the error of a step that is begun or ended when it cannot be.
-fn out_of_turn(why: &str) -> Error {
-    Error::Iree { doing: "run a step".to_owned(), source: why.into() }
 }
 
 /// Reads the tokens of the first `selected` rows.

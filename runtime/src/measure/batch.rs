@@ -105,7 +105,7 @@ impl BatchCase {
         cancel: &Cancel,
         begin: &mut dyn FnMut(&mut Engine<R>) -> Result<(), Error>,
     ) -> Result<BatchSample, Error> {
-        let _span = engine.runner().trace().span_with(|| format!("{self}, {repetition}").into());
+        let _span = engine.trace().span_with(|| format!("{self}, {repetition}").into());
         let vocab = engine.limits().vocab;
         // Cases before may have had prompts that begin alike.
         engine.clear_prefix_cache();

@@ -116,7 +116,7 @@ impl BenchCase {
         cancel: &Cancel,
         begin: &mut dyn FnMut(&mut Engine<R>) -> Result<(), Error>,
     ) -> Result<Took, Error> {
-        let _span = engine.runner().trace().span_with(|| format!("{self}, {repetition}").into());
+        let _span = engine.trace().span_with(|| format!("{self}, {repetition}").into());
         let vocab = engine.limits().vocab;
         if repetition == 0 {
             // A case may be repeated, whose prompts are in pages still.

@@ -71,7 +71,7 @@ struct Recorded {
 impl Recorded {
     /// Begins with a timeline of sums alone, unless the device is recorded already.
     fn begin<R: ModelRunner>(&mut self, engine: &mut Engine<R>) -> Result<(), Error> {
-        self.trace = engine.runner().trace();
+        self.trace = engine.trace();
         if !self.trace.is_on() {
             let trace = Trace::with_limit(0);
             engine.runner().start_trace(&trace)?;

@@ -48,7 +48,7 @@ pub(crate) fn answer<R: ModelRunner>(
     let stream = tokenizer.map(|tokenizer| tokenizer.stream(&before, stops)).transpose()?;
     let mut writer = Writer { stream, eos: request.eos.clone(), out, written: 0, error: None };
     let mut stopped = false;
-    let trace = engine.runner().trace();
+    let trace = engine.trace();
     let generation = engine.generate(request, cancel, &mut |token| {
         let _span = trace.span("write the text");
         match writer.token(token) {

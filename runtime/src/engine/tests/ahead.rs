@@ -1,7 +1,12 @@
 //! Steps that are begun before the last one has ended.
 
 use super::{super::Penalties, *};
-use crate::{engine::Speculation, sampling::Sampling};
+use crate::{
+    device::DeviceInfo,
+    engine::Speculation,
+    model::{Batch, ModelRunner, SelectedRow},
+    sampling::Sampling,
+};
 
 /// Returns an engine over a model that counts up, on a device that begins steps ahead.
 fn counting_ahead() -> Engine<ScriptedModel> {
@@ -98,6 +103,51 @@ fn what_follows_a_step_that_fails_is_dropped() {
         assert!(answer.error().starts_with("a step of 1 request failed"), "{}", answer.error());
         assert_eq!(generate(&mut engine, request(&[1], 3)).unwrap().tokens, [2, 3, 4]);
     }
+}
+
+/// A model whose device fails to begin steps ahead.
+struct Refusing(ScriptedModel);
+
+impl ModelRunner for Refusing {
+    fn limits(&self) -> &ModelLimits {
+        self.0.limits()
+    }
+    fn device(&self) -> &DeviceInfo {
+        self.0.device()
+    }
+    fn begin(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+        self.0.begin(batch)
+    }
+    fn begin_next(&mut self, _: &Batch<'_>) -> Result<bool, Error> {
+        Err(Error::NoTokens)
+    }
+    fn end(&mut self) -> Result<Vec<SelectedRow>, Error> {
+        self.0.end()
+    }
+    fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error> {
+        self.0.logits(selected)
+    }
+}
+
+#[test]
+fn a_step_that_cannot_be_begun_ahead_is_begun_in_its_turn() {
+    let mut engine = Engine::new(Refusing(counting(plain())), EngineSettings::default()).unwrap();
+    let generation =
+        engine.generate(request(&[1], 4), &Cancel::new(), &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(generation.tokens, [2, 3, 4, 5]);
+}
+
+#[test]
+fn a_request_that_no_pages_are_left_for_stops_nothing() {
+    // One request gets both pages.
+    let mut engine = engine(counting(limits(128, &[(None, 2)], &[ragged(8, 4, 8)])).ahead());
+    let first = engine.submit(request(&[1], 100)).unwrap();
+    engine.step();
+    let second = engine.submit(request(&[5], 100)).unwrap();
+    (0..10).for_each(|_| assert!(engine.step()));
+    assert_eq!(engine.runner().aheads(), 11);
+    finish(&mut engine);
+    assert_eq!([first, second].map(|id| answer(&mut engine, id).tokens.len()), [100, 100]);
 }
 
 #[test]

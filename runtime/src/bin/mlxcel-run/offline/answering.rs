@@ -72,7 +72,7 @@ impl<R: ModelRunner> Answering<'_, R> {
     }
 
     fn submit(&mut self, line: &Line) -> Result<()> {
-        let span = self.engine.runner().trace().span("tokenize");
+        let span = self.engine.trace().span("tokenize");
         let (id, asked) = self.asker.ask(line);
         drop(span);
         let label = Label::new(line, id);
@@ -93,7 +93,7 @@ impl<R: ModelRunner> Answering<'_, R> {
 
     /// Takes what the last step gave, and writes what is complete.
     fn take_events(&mut self) -> Result<()> {
-        let trace = self.engine.runner().trace();
+        let trace = self.engine.trace();
         let _span = trace.span("write the answers");
         let mut stop = None;
         while let Some(Event { id, kind }) = self.engine.next_event() {
