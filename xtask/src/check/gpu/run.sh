@@ -2,7 +2,7 @@
 # Runs the bundles of this folder on the GPU, compares the tokens with the expected ones, and measures a model of full shape.
 #
 #   run.sh                   everything
-#   run.sh cases             the tokens of small models, which are compared with recorded ones
+#   run.sh cases             the tokens of small models, alone and side by side, which are compared with recorded ones
 #   run.sh full              the tokens of a model of full shape, which are compared with those of this machine's CPU
 #   run.sh speed [VARIANT]   the speed of the model of full shape, and the time of each kernel: of one variant, or of all
 #
@@ -55,8 +55,11 @@ generate() {
   keep "$bundle" "$out.json"
 }
 
-# Prints the generated ids. The quote excludes the key prompt_tokens; quotes inside a text are escaped.
-tokens() { grep -o '"tokens":\[[0-9,]*\]' "$out.json" | head -n 1 | tr -d '":[]a-z' || true; }
+# Prints the generated ids of an answer. The quote excludes the key prompt_tokens; quotes inside a text are escaped.
+ids_of() { grep -o '"tokens":\[[0-9,]*\]' | head -n 1 | tr -d '":[]a-z' || true; }
+
+# Prints the generated ids.
+tokens() { ids_of <"$out.json"; }
 
 # compare NAME FOUND EXPECTED: prints the result in one write, because others print at the same time
 compare() {
@@ -76,10 +79,30 @@ one_case() {
   compare "$1, $(tr ',' '\n' <<<"$2" | wc -l) prompt tokens, $count generated" "$(tokens)" "$3"
 }
 
+# side_by_side BUNDLE: compares all of a bundle's cases, up to eight of which run at a time
+side_by_side() {
+  is_left_out "$1" && return
+  local bundle prompt expected all=() found=() number
+  while read -r bundle prompt expected; do
+    [[ "$bundle" == "$1" ]] || continue
+    all+=("$expected")
+    echo "{\"tokens\":[$prompt],\"max_tokens\":$(tr ',' '\n' <<<"$expected" | wc -l),\"ignore_eos\":true}"
+  done <cases.txt >"$out.jsonl"
+  limited $((5 * seconds)) "$1 on $device" ./mlxcel-run "bundles/$1" --device "$device" -f "$out.jsonl" --parallel 8 \
+    >"$out.json" || true
+  # Answers are in the order in which they ended.
+  for ((number = 1; number <= ${#all[@]}; ++number)); do
+    found+=("$(grep "\"line\":$number[,}]" "$out.json" | ids_of)")
+  done
+  compare "$1, prompts side by side: ${#all[@]}" "${found[*]}" "${all[*]}"
+}
+
 # The script runs itself for each case, with what is exported below.
-if [[ "${1:-}" == case ]]; then
+if [[ "${1:-}" == case || "${1:-}" == side_by_side ]]; then
   out="$scratch/$$"
-  one_case "${@:2}"
+  run="$1"
+  [[ "$run" != case ]] || run=one_case
+  "$run" "${@:2}"
   exit
 fi
 
@@ -190,12 +213,18 @@ measure() {
 }
 
 run_cases() {
-  local cases=0 bundle
+  local cases=0 bundle last=
+  # Those of a bundle follow each other.
   while read -r bundle _; do
-    is_left_out "$bundle" || cases=$((cases + 1))
-  done <cases.txt
+    is_left_out "$bundle" && continue
+    cases=$((cases + 1))
+    [[ "$bundle" == "$last" ]] || echo "$bundle"
+    last="$bundle"
+  done <cases.txt >"$out.bundles"
   ((cases > 0)) || fail "found no case for this GPU in cases.txt, expected some" "pack the folder again"
+  cases=$((cases + $(wc -l <"$out.bundles")))
   follow results/cases.txt < <(xargs -P "$jobs" -L 1 "./${BASH_SOURCE[0]##*/}" case <cases.txt)
+  follow results/cases.txt < <(xargs -P "$jobs" -L 1 "./${BASH_SOURCE[0]##*/}" side_by_side <"$out.bundles")
   # The status of what `follow` reads from is lost.
   if ((passed + failed != cases)); then
     follow results/cases.txt < <(compare cases.txt "$((passed + failed)) results" "$cases")

@@ -44,8 +44,7 @@ fn the_committed_files_have_cases() {
 }
 
 /// What a GPU without a fault answers.
-const RIGHT: &str =
-    r#"echo '{"prompt_tokens":[1],"tokens":[3,4],"text":"\"tokens\":[9]","timings":{},"device":"cuda, A"}'"#;
+const RIGHT: &str = r#"echo '{"line":1,"prompt_tokens":[1],"tokens":[3,4],"text":"\"tokens\":[9]","timings":{},"device":"cuda, A"}'"#;
 
 /// Makes an executable. Another process writes it: what a test writes itself could still be open in a child process of
 /// another test when it is run.
@@ -103,6 +102,7 @@ fn equal_tokens_pass() {
     assert!(success, "{text}");
     insta::assert_snapshot!(text, @r"
     ok      demo, 2 prompt tokens, 2 generated
+    ok      demo, prompts side by side: 1
     making the weights of llama-3.2-1b from seed 0
     ok      llama-3.2-1b-f32 on cuda, against this machine's CPU
 
@@ -113,7 +113,7 @@ fn equal_tokens_pass() {
     q8              66988        911         77       1176
     q4              66988        911         77       1429
 
-    2 passed, 0 failed
+    3 passed, 0 failed
     ");
 }
 
@@ -126,13 +126,14 @@ fn stages_run_alone_and_keep_the_results_of_others() {
     let result = |name: &str| read(&folder.join("results").join(name)).unwrap_or_default();
     let (success, text, errors) = run_stage(folder, &path, &["cases"]);
     assert!(success, "{text}{errors}");
-    assert_eq!(text, "ok      demo, 2 prompt tokens, 2 generated\n1 passed, 0 failed\n");
+    let passed = "ok      demo, 2 prompt tokens, 2 generated\nok      demo, prompts side by side: 1\n";
+    assert_eq!(text, format!("{passed}2 passed, 0 failed\n"));
     let (_, text, _) = run_stage(folder, &path, &["full"]);
     assert!(text.ends_with("cuda, against this machine's CPU\n1 passed, 0 failed\n"), "{text}");
     let (success, text, _) = run_stage(folder, &path, &["speed", "bf16"]);
     assert!(success && text.contains("bf16            66988        911         77        938\n"), "{text}");
     assert!(!text.contains("\nq8 "), "{text}");
-    assert_eq!(result("cases.txt"), "ok      demo, 2 prompt tokens, 2 generated\n");
+    assert_eq!(result("cases.txt"), passed);
     assert_eq!(result("full.txt").lines().count(), 1);
     assert!(result("bf16.json").contains("pp512") && result("bf16-kernels.json").contains("pp512"));
     // The case, the CPU and the GPU at full shape, the speed and the kernels.
@@ -157,7 +158,7 @@ fn stages_run_alone_and_keep_the_results_of_others() {
     }
     // Everything begins with empty results.
     run(folder, &path);
-    assert_eq!(result("cases.txt").lines().count(), 1);
+    assert_eq!(result("cases.txt"), passed);
 }
 
 #[test]
@@ -178,8 +179,8 @@ fn a_program_that_does_not_end_is_ended() {
     let mut command = Command::new(packed.path().join("run.sh"));
     let output = command.arg("cases").env("PATH", path).env("MLXCEL_GPU_SECONDS", "1").output().unwrap();
     let [text, errors] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    assert!(text.ends_with("0 passed, 1 failed\n"), "{text}");
-    assert_eq!(errors, "demo on cuda: found no end after 1 s\n");
+    assert!(text.ends_with("0 passed, 2 failed\n"), "{text}");
+    assert_eq!(errors, "demo on cuda: found no end after 1 s\ndemo on cuda: found no end after 5 s\n");
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn a_gpu_of_an_unknown_kind_is_taken_for_a_new_one() {
     program(packed.path(), "nvidia-smi", "#!/bin/sh\necho '[N/A]'\n");
     let (_, text, errors) = run_stage(packed.path(), &std::env::var("PATH").unwrap(), &["cases"]);
     assert!(text.contains("ok      demo-sm_90, "), "{text}{errors}");
-    assert!(text.ends_with("2 passed, 0 failed\n"), "{text}{errors}");
+    assert!(text.ends_with("4 passed, 0 failed\n"), "{text}{errors}");
 }
 
 #[test]
@@ -229,7 +230,7 @@ fn cases_that_do_not_run_are_failures() {
     program(folder.path(), "xargs", "#!/bin/sh\nexit 1\n");
     let (success, text, _) = run(folder.path(), &path);
     assert!(!success, "{text}");
-    assert!(text.starts_with("FAILED  cases.txt\n  found    0 results\n  expected 1\n"), "{text}");
+    assert!(text.starts_with("FAILED  cases.txt\n  found    0 results\n  expected 2\n"), "{text}");
     assert!(text.ends_with("1 passed, 1 failed\n"), "{text}");
     // No case at all.
     let folder = packed(RIGHT, "echo '[]'");
@@ -256,12 +257,12 @@ fn wrong_tokens_and_failures_are_reported() {
         "echo '[]'",
     );
     assert!(!success && text.contains("  found    3,5\n  expected 3,4\n"), "{text}");
-    assert!(text.ends_with("0 passed, 2 failed\n"), "{text}");
+    assert!(text.ends_with("0 passed, 3 failed\n"), "{text}");
     let (success, text) = check("echo no driver >&2; exit 1", "exit 1");
     assert!(!success && text.contains("  found    nothing\n  expected 3,4\n"), "{text}");
-    assert!(text.ends_with("0 passed, 6 failed\n"), "{text}");
+    assert!(text.ends_with("0 passed, 7 failed\n"), "{text}");
     // Errors tell where they come from.
     let path = std::env::var("PATH").unwrap();
     let (_, _, errors) = run_stage(packed("echo no driver >&2; exit 1", "exit 1").path(), &path, &["cases"]);
-    assert_eq!(errors, "demo on cuda: no driver\n");
+    assert_eq!(errors, "demo on cuda: no driver\n".repeat(2));
 }
