@@ -32,6 +32,8 @@ const BY_DEFAULT: [(&str, &str); 4] =
     [("gqa", TARGETS[0]), ("gqa", TARGETS[1]), ("gpt-oss-q4", TARGETS[1]), ("olmo2-hub", TARGETS[1])];
 /// Tokens of an answer by default: a step is replayed from its fifth on. Emulated ones take half a second each.
 const TOKENS: usize = 12;
+/// Sequences that no call but the one of 64 takes.
+const MANY: usize = 9;
 /// How near the best two logits are where either token is right with weights in 4 bits: kernels multiply rows of prompts in bf16,
 /// which changed small differences of logits by up to 0.01 (`qwen2-moe-q4`, 2026-11-30).
 const NEAR: f32 = 0.02;
@@ -152,13 +154,13 @@ fn is_in_4_bits(fixture: &Fixture) -> bool {
     fixture.name.ends_with("-q4")
 }
 
-/// Compares the answers of a fixture, in a process that finds the emulator.
-fn answers(fixture: &Fixture, target: &str) -> Result<(), String> {
+/// Compares the answers of a fixture with a test, in a process that finds the emulator.
+fn answers(fixture: &Fixture, target: &str, request: &Request, test: &str) -> Result<(), String> {
     // Here, so that the child finds the code in the store.
-    drop(try_built(&for_gpu(fixture, target))?);
+    drop(try_built(request)?);
     let mut command = on_emulator(env::current_exe().unwrap());
     command
-        .args(["--exact", "emulated::one_fixture", "--ignored", "--nocapture"])
+        .args(["--exact", test, "--ignored", "--nocapture"])
         .env(FIXTURE, &fixture.name)
         .env(TARGET, target);
     let Output { status, stdout, stderr } = command.output().unwrap();
@@ -184,7 +186,7 @@ fn models_for_gpus_answer_as_hugging_face_does() {
     let failures = Mutex::new(Vec::new());
     each(&chosen, |(fixture, target)| {
         let start = Instant::now();
-        let end = answers(fixture, target);
+        let end = answers(fixture, target, &for_gpu(fixture, target), "emulated::one_fixture");
         let name = format!("{} for {target}", fixture.name);
         if chosen.len() > BY_DEFAULT.len() {
             let words = if end.is_ok() { "exact" } else { "FAILED" };
@@ -212,7 +214,31 @@ fn one_fixture() {
         let found = greedy(&mut engine, &recorded.prompt, count).unwrap();
         assert_eq!(found.tokens, recorded.tokens[..count], "after a prompt of {}", recorded.prompt.len());
     }
-    side_by_side(&mut engine, &prompts).unwrap();
+    eprintln!("{EXACT}");
+}
+
+/// Returns a request for a fixture with the calls that bundles have by default, of up to 64 sequences.
+fn with_all_calls(fixture: &Fixture, target: &str) -> Request {
+    Request { chunk: None, ..for_gpu(fixture, target) }
+}
+
+#[test]
+fn sequences_share_steps_of_gpus() {
+    let (fixture, target) = (Fixture::find("gqa"), TARGETS[1]);
+    let test = "emulated::several_sequences";
+    answers(&fixture, target, &with_all_calls(&fixture, target), test).unwrap();
+}
+
+#[test]
+#[ignore = "a part of a fixture's comparison, which starts it"]
+fn several_sequences() {
+    let fixture = Fixture::find(&env::var(FIXTURE).unwrap());
+    let built = real::built(&with_all_calls(&fixture, &env::var(TARGET).unwrap()));
+    let mut engine = built.engine("cuda").unwrap();
+    let [short, long] = [0, 2].map(|index| (&fixture.prompts[index], TOKENS));
+    side_by_side(&mut engine, &[short, long]).unwrap();
+    // More than the first call of several takes.
+    side_by_side(&mut engine, &[short; MANY]).unwrap();
     eprintln!("{EXACT}");
 }
 

@@ -22,8 +22,10 @@ const STEPS_WITH_KERNELS: [usize; 4] = [1, 16, 128, 512];
 /// Rows and sequences of generated steps: decode steps, and chunks of a prompt. Each takes seconds to compile.
 const GENERATED_STEPS: [(usize, usize); 4] = [(1, 1), (8, 8), (32, 1), (256, 1)];
 
-/// Those of steps on GPUs whose attention is kernels'. Products of more rows read weights less often.
-const GPU_STEPS: [(usize, usize); 5] = [(1, 1), (8, 8), (32, 1), (128, 1), (512, 1)];
+/// Those of steps on GPUs whose attention is kernels'. Products of more rows read weights less often, and of up to 64 sequences
+/// attention knows which are padding.
+const GPU_STEPS: [(usize, usize); 6] =
+    [(1, 1), (8, 8), (32, 1), (MAX_SEQUENCES, MAX_SEQUENCES), (128, 1), (512, 1)];
 
 /// Rows of calls of an encoder. The last one holds the whole context.
 const EMBEDS: [usize; 3] = [32, 128, 512];
@@ -31,7 +33,8 @@ const EMBEDS: [usize; 3] = [32, 128, 512];
 /// The least rows of the largest call of an encoder with kernels, which several texts share. See emitter/README.md.
 const SHARED_EMBED: usize = 512;
 
-/// The most sequences of a call with kernels, and the most rows whose logits it computes.
+/// The most sequences of a call with kernels, and the most rows whose logits it computes: of GPUs, `MOST_LIVE` of
+/// `cuda/attention.h`.
 const MAX_SEQUENCES: usize = 64;
 
 /// How a target computes matrix products.

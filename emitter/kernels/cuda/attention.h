@@ -22,7 +22,7 @@
 //                without a value
 // Results
 //   out          [sequences][heads][head_dim], in out_type: 0 f32, 1 bf16, 2 f16. That of
-//                padding is not written if there are no more than WARP sequences
+//                padding is not written if there are no more than MOST_LIVE sequences
 //   partial      [sequences][chunks][heads][head_dim]: sums of values times weights,
 //                then [sequences][chunks][heads][2]: the largest score and the sum of
 //                weights, between blocks
@@ -78,7 +78,10 @@ typedef struct {
   int out_type;
 } decode_numbers;
 
-enum { MAX_CHUNKS = 128 }; // merging more costs more than they gain
+enum {
+  MAX_CHUNKS = 128,     // merging more costs more than they gain
+  MOST_LIVE = 2 * WARP, // sequences of which it is known which are padding
+};
 
 STATED(max_chunks, MAX_CHUNKS);
 
@@ -98,21 +101,27 @@ INLINE int quotient(int a, int b) {
   return (int)((y & (y - 1)) == 0 ? x >> __builtin_popcount(y - 1) : x / y);
 }
 
-// Returns a bit for each sequence that is not padding, of up to WARP.
-INLINE uint32_t live_sequences(const int32_t *slots, int sequences) {
+// Returns a bit for each sequence that is not padding, of up to MOST_LIVE.
+INLINE uint64_t live_sequences(const int32_t *slots, int sequences) {
   const int lane = (int)thread_idx() % WARP;
-  const uint32_t slot = load_4_if(slots + lane, lane < sequences);
-  uint32_t live = slot != 0 ? 1u << lane : 0;
-  for (int mask = 1; mask < WARP; mask *= 2)
-    live |= shuffle_xor_u32(live, mask);
-  return live;
+  uint32_t slot[2], live[2];
+  UNROLL for (int half = 0; half < 2; ++half) {
+    const int s = half * WARP + lane;
+    slot[half] = load_4_if(slots + s, s < sequences);
+  }
+  UNROLL for (int half = 0; half < 2; ++half) {
+    live[half] = slot[half] != 0 ? 1u << lane : 0;
+    for (int mask = 1; mask < WARP; mask *= 2)
+      live[half] |= shuffle_xor_u32(live[half], mask);
+  }
+  return (uint64_t)live[1] << WARP | live[0];
 }
 
 // Divides the blocks among sequences that are not padding. Blocks that are left have a
 // chunk past all.
-INLINE void divide_chunks(block_place *at, const decode_numbers *n, uint32_t live,
+INLINE void divide_chunks(block_place *at, const decode_numbers *n, uint64_t live,
                           int part) {
-  const int count = max_int(__builtin_popcount(live), 1);
+  const int count = max_int(__builtin_popcountll(live), 1);
   at->chunks = min_int(quotient(n->chunks * n->sequences, count), MAX_CHUNKS);
   at->busy = quotient(n->busy * n->sequences, count);
   const int place = quotient(part, at->chunks);
@@ -120,7 +129,7 @@ INLINE void divide_chunks(block_place *at, const decode_numbers *n, uint32_t liv
   at->chunk = place < count ? part - at->first_state : MAX_CHUNKS;
   for (int before = 0; before < place && live != 0; ++before)
     live &= live - 1;
-  at->sequence = live != 0 ? __builtin_ctz(live) : 0;
+  at->sequence = live != 0 ? __builtin_ctzll(live) : 0;
 }
 
 // Blocks are [sequences][chunks][tiles][kv_heads].
@@ -144,7 +153,7 @@ INLINE block_place place_block(const decode_numbers *n, const int32_t *slots) {
       .count = min_int(ROWS, group - tile * ROWS),
       .first_head = kv_head * group + tile * ROWS,
   };
-  if (n->sequences > 1 && n->sequences <= WARP)
+  if (n->sequences > 1 && n->sequences <= MOST_LIVE)
     divide_chunks(&at, n, live_sequences(slots, n->sequences), part);
   return at;
 }

@@ -38,12 +38,21 @@ static void place_tables(problem *p) {
   place_pages(p);
 }
 
-static problem random_rows(element_type type, shape of) {
+// Sequences of a problem, and those with padding; zeros for any.
+typedef struct {
+  index sequences, rows;
+} counts;
+
+static problem random_rows(element_type type, shape of, counts count) {
   problem p = random_layer(type, &of);
+  if (count.sequences)
+    p.sequences = count.sequences;
   p.keys_by_position = 1;
   p.causal = 1;
   p.chunks = random_index(0, 9) ? random_index(1, 9) : 40;
   place_rows(&p, of.most_before);
+  if (count.rows)
+    p.rows = count.rows;
   place_tables(&p);
   fill_input(&p, &of);
   return p;
@@ -319,8 +328,14 @@ int main(void) {
       if (type == ELEMENT_Q8 && dim % CACHE_GROUP != 0)
         continue;
       const int sharp = random_index(0, 2) == 0;
-      test_problem(random_rows(type, (shape){dim, 1, 20, 0}), 0);
-      test_problem(random_rows(type, (shape){dim, 1, 600, sharp}), sharp);
+      test_problem(random_rows(type, (shape){dim, 1, 20, 0}, (counts){0}), 0);
+      test_problem(random_rows(type, (shape){dim, 1, 600, sharp}, (counts){0}), sharp);
     }
+  // Around a warp, and around what it is known of which sequences are padding.
+  const counts many[] = {{WARP, WARP},           {WARP + 1, WARP + 1},
+                         {9, MOST_LIVE},         {WARP + 1, MOST_LIVE},
+                         {MOST_LIVE, MOST_LIVE}, {MOST_LIVE, MOST_LIVE + 1}};
+  for (int i = 0; i < 6; ++i)
+    test_problem(random_rows(ELEMENT_F32, (shape){16, 1, 150, 0}, many[i]), 0);
   return end_tests();
 }

@@ -79,17 +79,18 @@ one_case() {
   compare "$1, $(tr ',' '\n' <<<"$2" | wc -l) prompt tokens, $count generated" "$(tokens)" "$3"
 }
 
-# side_by_side BUNDLE: compares all of a bundle's cases, up to eight of which run at a time
+# side_by_side BUNDLE: compares all of a bundle's cases, each twice, and up to 64 at a time
 side_by_side() {
   is_left_out "$1" && return
-  local bundle prompt expected all=() found=() number
+  local bundle prompt expected request all=() found=() number
   while read -r bundle prompt expected; do
     [[ "$bundle" == "$1" ]] || continue
-    all+=("$expected")
-    echo "{\"tokens\":[$prompt],\"max_tokens\":$(tr ',' '\n' <<<"$expected" | wc -l),\"ignore_eos\":true}"
+    all+=("$expected" "$expected")
+    request="{\"tokens\":[$prompt],\"max_tokens\":$(tr ',' '\n' <<<"$expected" | wc -l),\"ignore_eos\":true}"
+    echo "$request"$'\n'"$request"
   done <cases.txt >"$out.jsonl"
-  limited $((5 * seconds)) "$1 on $device" ./mlxcel-run "bundles/$1" --device "$device" -f "$out.jsonl" --parallel 8 \
-    >"$out.json" || true
+  limited $((5 * seconds)) "$1 on $device" ./mlxcel-run "bundles/$1" --device "$device" -f "$out.jsonl" --parallel 64 \
+    --cache-size 128MiB >"$out.json" || true
   # Answers are in the order in which they ended.
   for ((number = 1; number <= ${#all[@]}; ++number)); do
     found+=("$(grep "\"line\":$number[,}]" "$out.json" | ids_of)")

@@ -44,7 +44,10 @@ fn the_committed_files_have_cases() {
 }
 
 /// What a GPU without a fault answers.
-const RIGHT: &str = r#"echo '{"line":1,"prompt_tokens":[1],"tokens":[3,4],"text":"\"tokens\":[9]","timings":{},"device":"cuda, A"}'"#;
+const RIGHT: &str = r#"for line in 1 2; do
+    echo '{"line":'$line',"prompt_tokens":[1],"tokens":[3,4],"text":"\"tokens\":[9]","timings":{},"device":"cuda, A"}'
+    case " $* " in *' -f '*) ;; *) exit ;; esac
+    done"#;
 
 /// Makes an executable. Another process writes it: what a test writes itself could still be open in a child process of
 /// another test when it is run.
@@ -102,7 +105,7 @@ fn equal_tokens_pass() {
     assert!(success, "{text}");
     insta::assert_snapshot!(text, @r"
     ok      demo, 2 prompt tokens, 2 generated
-    ok      demo, prompts side by side: 1
+    ok      demo, prompts side by side: 2
     making the weights of llama-3.2-1b from seed 0
     ok      llama-3.2-1b-f32 on cuda, against this machine's CPU
 
@@ -126,7 +129,7 @@ fn stages_run_alone_and_keep_the_results_of_others() {
     let result = |name: &str| read(&folder.join("results").join(name)).unwrap_or_default();
     let (success, text, errors) = run_stage(folder, &path, &["cases"]);
     assert!(success, "{text}{errors}");
-    let passed = "ok      demo, 2 prompt tokens, 2 generated\nok      demo, prompts side by side: 1\n";
+    let passed = "ok      demo, 2 prompt tokens, 2 generated\nok      demo, prompts side by side: 2\n";
     assert_eq!(text, format!("{passed}2 passed, 0 failed\n"));
     let (_, text, _) = run_stage(folder, &path, &["full"]);
     assert!(text.ends_with("cuda, against this machine's CPU\n1 passed, 0 failed\n"), "{text}");
