@@ -10,10 +10,10 @@ use super::{
     chooser::Chooser,
     generation::StopReason,
     memory::Memory,
+    planned::Step,
     prefix::PageKeys,
     request::{Event, EventKind, Request, RequestId},
     sequence::Sequence,
-    step::Step,
     usage::{PoolUsage, Usage, Work},
 };
 use crate::{

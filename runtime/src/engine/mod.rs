@@ -25,6 +25,7 @@ mod inline;
 mod memory;
 mod ngram;
 mod pages;
+mod planned;
 mod prefix;
 mod request;
 mod schedule;

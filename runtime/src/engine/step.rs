@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 use super::{
     chooser::Picked,
     core::Engine,
+    planned::{Part, Step},
     request::{Event, EventKind, RequestId},
     schedule::plan,
     sequence::Sequence,
@@ -17,27 +18,6 @@ use crate::{
     model::{Batch, ModelRunner, SelectedRow, SequenceRows},
     trace::{Detail, Span},
 };
-
-/// What one call of the device runs.
-#[derive(Debug)]
-pub(super) struct Step {
-    /// The index of its size.
-    size: usize,
-    /// What it runs of each request, in the order of these.
-    parts: Vec<Part>,
-}
-
-/// What a step runs of one request.
-#[derive(Debug, Clone)]
-struct Part {
-    id: RequestId,
-    rows: usize,
-    /// The rows whose logits are wanted.
-    selected: usize,
-    /// The tokens of its last rows, which are guesses.
-    drafts: Vec<u32>,
-    has_turn: bool,
-}
 
 /// What a step gave one request.
 struct Share {
@@ -328,12 +308,6 @@ impl<R: ModelRunner> Engine<R> {
                 self.end(sequence, EventKind::Failed { error });
             }
         }
-    }
-}
-
-impl Step {
-    fn rows(&self) -> usize {
-        self.parts.iter().map(|part| part.rows).sum()
     }
 }
 
