@@ -35,7 +35,7 @@ const SHARED_EMBED: usize = 512;
 
 /// The most sequences of a call with kernels, and the most rows whose logits it computes: of GPUs, `MOST_LIVE` of
 /// `cuda/attention.h`.
-const MAX_SEQUENCES: usize = 64;
+pub(crate) const MAX_SEQUENCES: usize = 64;
 
 /// How a target computes matrix products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

@@ -84,6 +84,7 @@ enum {
 };
 
 STATED(max_chunks, MAX_CHUNKS);
+STATED(most_live, MOST_LIVE);
 
 // What a block computes.
 typedef struct {
@@ -101,19 +102,24 @@ INLINE int quotient(int a, int b) {
   return (int)((y & (y - 1)) == 0 ? x >> __builtin_popcount(y - 1) : x / y);
 }
 
+// Returns the bits that any lane of the warp has.
+INLINE uint32_t shared_bits(uint32_t bits) {
+  for (int mask = 1; mask < WARP; mask *= 2)
+    bits |= shuffle_xor_u32(bits, mask);
+  return bits;
+}
+
 // Returns a bit for each sequence that is not padding, of up to MOST_LIVE.
 INLINE uint64_t live_sequences(const int32_t *slots, int sequences) {
   const int lane = (int)thread_idx() % WARP;
-  uint32_t slot[2], live[2];
+  uint32_t slot[2], live[2] = {0};
   UNROLL for (int half = 0; half < 2; ++half) {
     const int s = half * WARP + lane;
     slot[half] = load_4_if(slots + s, s < sequences);
   }
-  UNROLL for (int half = 0; half < 2; ++half) {
-    live[half] = slot[half] != 0 ? 1u << lane : 0;
-    for (int mask = 1; mask < WARP; mask *= 2)
-      live[half] |= shuffle_xor_u32(live[half], mask);
-  }
+  UNROLL for (int half = 0; half < 2; ++half)
+    if (half * WARP < sequences)
+      live[half] = shared_bits(slot[half] != 0 ? 1u << lane : 0);
   return (uint64_t)live[1] << WARP | live[0];
 }
 

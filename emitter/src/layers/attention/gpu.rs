@@ -319,7 +319,7 @@ fn no_head_norm() -> CudaHeadNorm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::stated_constant;
+    use crate::{kernels::stated_constant, plan::MAX_SEQUENCES};
 
     #[test]
     fn constants_are_those_of_the_kernels() {
@@ -327,8 +327,11 @@ mod tests {
             names.iter().map(|name| stated_constant(&function, name)).collect()
         };
         for ty in ["f32", "bf16", "f16", "q8"] {
-            let found = stated(format!("cuda_decode_attention_{ty}_64"), &["threads", "rows", "max_chunks"]);
-            assert_eq!(found, [THREADS, ROWS, MAX_CHUNKS].map(Some), "{ty}");
+            let found = stated(
+                format!("cuda_decode_attention_{ty}_64"),
+                &["threads", "rows", "max_chunks", "most_live"],
+            );
+            assert_eq!(found, [THREADS, ROWS, MAX_CHUNKS, MAX_SEQUENCES].map(Some), "{ty}");
             let found = stated(format!("cuda_append_{ty}"), &["append_threads", "append_dims"]);
             assert_eq!(found, [APPEND_THREADS, APPEND_DIMS].map(Some), "{ty}");
         }
