@@ -122,8 +122,9 @@ impl Checkpoint {
         let storages = self.find(&model, &stored, name)?;
         let unused = unused_warning(&self.unused(&model, &storages));
         let undone = model.scheme.as_ref().and_then(Scheme::warning).map(str::to_owned);
+        let idle = exclusions_warning(&model);
         self.storages = storages;
-        Ok((model, warning.into_iter().chain(undone).chain(unused).collect()))
+        Ok((model, warning.into_iter().chain(undone).chain(idle).chain(unused).collect()))
     }
 
     /// Returns the types of all tensors, with the contents of small ones that the model's scheme reads.
@@ -212,6 +213,13 @@ impl Checkpoint {
                 scheme.name()
             ));
         }
+        let claimed = model.scheme.as_ref().map(Scheme::name);
+        if let Some(shown) =
+            stored.shown_scheme().filter(|shown| !problems.is_empty() && claimed != Some(shown))
+        {
+            let expected = claimed.map_or("no scheme".into(), |claimed| format!("those of {claimed}"));
+            problems.insert(0, format!("found tensors of {shown}, expected {expected} by config.json"));
+        }
         self.refuse(problems, name)?;
         Ok(storages)
     }
@@ -294,17 +302,38 @@ fn problem(wrong: WrongStorage) -> String {
 
 /// Returns a warning that these tensors are not used, if there are any.
 fn unused_warning(names: &[&str]) -> Option<String> {
-    const SHOWN: usize = 5;
-    // The names come from an untrusted file.
-    let shown = names.iter().take(SHOWN);
-    let shown = shown.map(|name| name.chars().take(100).flat_map(char::escape_default).collect::<String>());
-    let shown = shown.collect::<Vec<_>>().join(", ");
     match names {
         [] => None,
-        [_] => Some(format!("1 tensor of the checkpoint is not used: {shown}")),
-        _ => {
-            let dots = if names.len() > SHOWN { ", …" } else { "" };
-            Some(format!("{} tensors of the checkpoint are not used: {shown}{dots}", names.len()))
-        }
+        [_] => Some(format!("1 tensor of the checkpoint is not used: {}", listed(names))),
+        _ => Some(format!("{} tensors of the checkpoint are not used: {}", names.len(), listed(names))),
     }
 }
+
+/// Returns a warning that config.json excludes modules from quantization that the model does not have. They change nothing, so
+/// that a list with modules of images or of more layers is no error.
+fn exclusions_warning(model: &ModelConfig) -> Option<String> {
+    let heads = model.linears().map(|linear| &linear.weight);
+    let weights: Vec<_> = model.weights().into_iter().chain(heads).collect();
+    let is_left_out = |name: &&str| model.ignored_prefixes.iter().any(|start| name.starts_with(start));
+    let mut names = model.scheme.as_ref()?.unmatched_exclusions(&weights);
+    names.retain(|name| !is_left_out(name));
+    let words = || {
+        format!(
+            "config.json excludes modules from quantization that the model does not have: {}",
+            listed(&names)
+        )
+    };
+    (!names.is_empty()).then(words)
+}
+
+/// Lists the first of some names, which come from an untrusted file.
+fn listed(names: &[&str]) -> String {
+    const SHOWN: usize = 5;
+    let shown = names.iter().take(SHOWN);
+    let shown = shown.map(|name| name.chars().take(100).flat_map(char::escape_default).collect::<String>());
+    let dots = if names.len() > SHOWN { ", …" } else { "" };
+    shown.collect::<Vec<_>>().join(", ") + dots
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ mod coding;
 mod expr;
 mod find;
 mod part;
+mod recognize;
 mod scheme;
 pub(crate) mod schemes;
 mod tensors;

@@ -158,6 +158,20 @@ impl Scheme {
         )
     }
 
+    /// Returns the names of modules that config.json excludes and that none of these weights is in. They change nothing.
+    #[must_use]
+    pub fn unmatched_exclusions(&self, weights: &[&Weight]) -> Vec<&str> {
+        match self {
+            Self::Awq(scheme) => scheme.excluded.unmatched(weights),
+            Self::CompressedTensors(scheme) => scheme.excluded.unmatched(weights),
+            Self::Fp8(scheme) => scheme.excluded.unmatched(weights),
+            Self::TorchAo(scheme) => scheme.excluded.unmatched(weights),
+            Self::BitsAndBytes(_) | Self::Gguf(_) | Self::Gptq(_) | Self::Mlx(_) | Self::Mxfp4(_) => {
+                Vec::new()
+            }
+        }
+    }
+
     /// Reads the scheme of a config.json; `None` if it mentions none.
     pub(crate) fn read(object: &Map<String, Value>) -> Result<Option<Self>, Error> {
         let json = Json::top(object);

@@ -87,6 +87,22 @@ fn schemes_that_are_refused() {
     );
 }
 
+#[test]
+fn two_schemes_at_once_are_refused() {
+    let with = |other: Value| {
+        let mlx = json!({ "bits": 4, "group_size": 64 });
+        ModelConfig::from_json(&changed(&json!({ "quantization": mlx, "quantization_config": other })))
+    };
+    for both in [json!(null), json!({ "bits": 4, "group_size": 64 })] {
+        assert_eq!(with(both).unwrap().scheme.unwrap().name(), "mlx");
+    }
+    assert_eq!(
+        with(json!({ "quant_method": "awq", "bits": 4 })).unwrap_err().to_string(),
+        "`quantization_config.quant_method` is \"awq\", which is not supported, expected no `quant_method`, because \
+         `quantization` is there too"
+    );
+}
+
 /// Returns how a weight of `[32, 64]` is stored in these tensors.
 fn storage(config: &Value, tensors: &[(&str, Dtype, &[usize])]) -> Result<Storage, String> {
     storage_with(config, tensors, &[])
@@ -264,6 +280,56 @@ fn settings_that_leave_out_a_tensor_are_those_of_other_modules() {
             "a.weight_zero_point: found, expected none, because config.json has `symmetric` weights",
             "a.weight_g_idx: found, expected none, because config.json has no `actorder` group",
         ]
+    );
+}
+
+/// In every scheme, zero points have the bits of codes, so that none is out of range: what is refused is another type of tensor.
+#[test]
+fn zero_points_of_more_bits_than_codes_are_refused() {
+    let gptq = json!({ "quantization_config": { "quant_method": "gptq", "bits": 4, "group_size": 32 } });
+    let torchao = json!({ "quantization_config": { "quant_method": "torchao",
+        "quant_type": { "default": { "_type": "Int8WeightOnlyConfig", "_version": 2 } } } });
+    let packed = compressed(&[json!({ "symmetric": false })]);
+    let mut integers = compressed(&[json!({ "symmetric": false, "num_bits": 8 })]);
+    integers["quantization_config"]["format"] = "int-quantized".into();
+    let refused = |config: &Value, tensors: &[(&str, Dtype, &[usize])]| storage(config, tensors).unwrap_err();
+    insta::assert_snapshot!(
+        [
+            refused(&gptq, &[("qweight", I32, &[8, 32]), ("qzeros", I32, &[2, 32]), ("scales", F16, &[2, 32])]),
+            refused(&gptq, &[("qweight", I32, &[8, 32]), ("qzeros", F16, &[2, 4]), ("scales", F16, &[2, 32])]),
+            refused(
+                &torchao,
+                &[
+                    ("_weight_qdata", I8, &[32, 64]),
+                    ("_weight_scale", F32, &[32, 2]),
+                    ("_weight_zero_point", I32, &[32, 2])
+                ]
+            ),
+            refused(
+                &packed,
+                &[
+                    ("weight_packed", I32, &[32, 8]),
+                    ("weight_scale", BF16, &[32, 2]),
+                    ("weight_zero_point", I8, &[32, 2])
+                ]
+            ),
+            refused(
+                &integers,
+                &[
+                    ("weight", I8, &[32, 64]),
+                    ("weight_scale", BF16, &[32, 2]),
+                    ("weight_zero_point", I32, &[32, 2])
+                ]
+            ),
+        ]
+        .join("\n"),
+        @r"
+    a.qzeros: shape [2, 32], expected [2, 4]
+    a.qzeros: dtype F16, expected I32
+    a._weight_zero_point: dtype I32, expected I8
+    a.weight_zero_point: shape [32, 2], expected [4, 2]
+    a.weight_zero_point: dtype I32, expected I8
+    "
     );
 }
 

@@ -24,7 +24,7 @@ pub struct Awq {
     version: Version,
     /// Inputs of a group; `None` if all have one scale.
     group: Option<usize>,
-    excluded: Excluded,
+    pub(in crate::storage) excluded: Excluded,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -28,7 +28,7 @@ pub struct CompressedTensors {
     /// Whether keys and values are to be rounded.
     pub(in crate::storage) rounds_cache: bool,
     /// Patterns, which begin with `re:`, exclude nothing here: the tensors show what is not quantized.
-    excluded: Excluded,
+    pub(in crate::storage) excluded: Excluded,
 }
 
 /// The weights of some modules.

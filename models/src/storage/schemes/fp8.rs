@@ -29,7 +29,7 @@ pub struct Fp8 {
     has_exponents: bool,
     /// Whether keys and values are to be rounded.
     pub(in crate::storage) rounds_cache: bool,
-    excluded: Excluded,
+    pub(in crate::storage) excluded: Excluded,
 }
 
 impl Fp8 {

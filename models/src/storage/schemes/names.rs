@@ -4,7 +4,7 @@ use crate::{error::Error, json::Json, layers::Weight, storage::tensors::WrongSto
 
 /// Modules that config.json says are not quantized.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Excluded(Vec<String>);
+pub(in crate::storage) struct Excluded(Vec<String>);
 
 impl Excluded {
     /// Reads the list at a key.
@@ -29,13 +29,7 @@ impl Excluded {
     /// # Errors
     /// It is one.
     pub(super) fn check(&self, weight: &Weight) -> Result<(), WrongStorage> {
-        let module = module(&weight.name).unwrap_or(&weight.name);
-        let is_in = |name: &&String| {
-            let rest = module.strip_prefix(name.as_str());
-            let is_end = module.strip_suffix(name.as_str()).is_some_and(|before| before.ends_with('.'));
-            is_end || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        match self.0.iter().find(is_in) {
+        match self.0.iter().find(|name| is_in(&weight.name, name)) {
             None => Ok(()),
             Some(name) => {
                 let problem =
@@ -44,6 +38,25 @@ impl Excluded {
             }
         }
     }
+
+    /// Returns the names that no weight's module has. Patterns are none.
+    pub(in crate::storage) fn unmatched(&self, weights: &[&Weight]) -> Vec<&str> {
+        let is_pattern = |name: &str| name.starts_with(PATTERN) || name.contains('*');
+        let has_none = |name: &&str| !weights.iter().any(|weight| is_in(&weight.name, name));
+        let names = self.0.iter().map(String::as_str).filter(|name| !is_pattern(name));
+        names.filter(has_none).collect()
+    }
+}
+
+/// What a pattern begins with.
+const PATTERN: &str = "re:";
+
+/// Returns whether the module of a weight is the one of this name, or in it. Names may leave out what they begin with.
+fn is_in(weight: &str, name: &str) -> bool {
+    let module = weight.rsplit_once('.').map_or(weight, |(module, _)| module);
+    let rest = module.strip_prefix(name);
+    let is_end = module.strip_suffix(name).is_some_and(|before| before.ends_with('.'));
+    is_end || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Returns the name of the module whose `weight` this is.

@@ -20,7 +20,7 @@ use crate::{
 /// torchao's settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TorchAo {
-    excluded: Excluded,
+    pub(in crate::storage) excluded: Excluded,
 }
 
 /// Configs whose tensors are 8-bit integers.
