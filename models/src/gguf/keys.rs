@@ -171,12 +171,14 @@ impl<'m> Keys<'m> {
     }
 
     /// Returns the type to compute in, which a file does not say: that of its numbers, or the type that most models have.
+    ///
+    /// Converters leave some matrices in F32, such as routers and positions.
     fn dtype(&self) -> &'static str {
         let matrices = || self.file.tensors.values().filter(|tensor| tensor.shape.len() > 1);
-        let are_all = |ty: &str| matrices().all(|tensor| tensor.ty == ty);
+        let are_all = |types: &[&str]| matrices().all(|tensor| types.contains(&tensor.ty.as_str()));
         match () {
-            () if are_all("F32") => "float32",
-            () if are_all("F16") => "float16",
+            () if are_all(&["F32"]) => "float32",
+            () if are_all(&["F16", "F32"]) => "float16",
             () => "bfloat16",
         }
     }

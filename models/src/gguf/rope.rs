@@ -86,7 +86,12 @@ pub(super) fn scaling(keys: &Keys<'_>, ends: Ends) -> Result<Option<Value>, Erro
             "attention_factor": amplitude.unwrap_or(1.0), "original_max_position_embeddings": original,
         })));
     }
-    keys.require(ATTENTION_FACTOR, "1.0 without factors of long texts", |value| value.as_f64() == Some(1.0))?;
+    // OLMo 3's key in files of 2025.
+    let of_yarn = amplitude.filter(|_| kind == "yarn" && keys.file.architecture == "olmo2");
+    if of_yarn.is_none() {
+        let supported = "1.0 without factors of long texts";
+        keys.require(ATTENTION_FACTOR, supported, |value| value.as_f64() == Some(1.0))?;
+    }
     let factor = |keys: &Keys<'_>| {
         let found = keys.number("rope.scaling.factor")?;
         found.ok_or_else(|| keys.missing("rope.scaling.factor", "a positive number"))
@@ -102,6 +107,7 @@ pub(super) fn scaling(keys: &Keys<'_>, ends: Ends) -> Result<Option<Value>, Erro
     };
     if let ("yarn", Some(object)) = (kind, scaling.as_object_mut()) {
         keys.require("rope.scaling.yarn_ext_factor", "1.0", |value| value.as_f64() == Some(1.0))?;
+        object.extend(of_yarn.map(|factor| ("attention_factor".to_owned(), factor.into())));
         for (key, name) in [
             ("rope.scaling.yarn_attn_factor", "attention_factor"),
             ("rope.scaling.yarn_beta_fast", "beta_fast"),

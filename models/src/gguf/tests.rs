@@ -228,6 +228,20 @@ fn a_file_without_soft_caps_has_those_of_the_family() {
 }
 
 #[test]
+fn old_files_of_olmo_3_have_their_own_key_of_yarn() {
+    let mut metadata = of_architecture("olmo2");
+    metadata.insert("olmo2.attention.sliding_window".into(), json!(16));
+    metadata.insert("olmo2.rope.scaling.type".into(), "yarn".into());
+    metadata.insert("olmo2.rope.scaling.factor".into(), json!(8.0));
+    metadata.insert("olmo2.rope.scaling.attn_factor".into(), json!(1.25));
+    let factor =
+        |metadata| config_of(metadata)["rope_parameters"]["full_attention"]["attention_factor"].clone();
+    assert_eq!(factor(metadata.clone()), json!(1.25));
+    metadata.insert("olmo2.rope.scaling.yarn_attn_factor".into(), json!(1.5));
+    assert_eq!(factor(metadata), json!(1.5));
+}
+
+#[test]
 fn sentence_pieces_have_the_first_ids() {
     let mut metadata = of_architecture("llama");
     metadata.insert("tokenizer.ggml.model".into(), "llama".into());
