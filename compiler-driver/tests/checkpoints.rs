@@ -47,6 +47,11 @@ const FULL_ONLY: [&str; 29] = [
     "torchao-w8a8",
 ];
 
+/// GGUF files of architectures that run by default: whole norms, permuted rows and stacks, stacked norms.
+///
+/// Of all of them, unit tests compare what the metadata says, and every number, with the checkpoint that the file was made of.
+const CONVERTED: [&str; 3] = ["gemma2-bare", "granitemoe-hub", "stablelm-parallel"];
+
 /// Fixtures that run with `--quant auto` by default: together they have every form that there is a kernel for.
 const WITH_STORED_BITS: [&str; 10] = [
     "awq-group-32",
@@ -100,6 +105,26 @@ fn check_each(fixtures: &[Fixture], check: impl Fn(&Fixture) -> Result<(), Failu
 #[test]
 fn quantized_checkpoints_answer_as_their_tools_dequantize_them() {
     check_each(&fixtures(|name| !FULL_ONLY.contains(&name)), answers_of_quantized);
+}
+
+#[test]
+fn gguf_files_answer_as_the_checkpoints_that_they_were_made_of() {
+    let only = env::var("MLXCEL_FIXTURES").unwrap_or_default();
+    let entries = fs::read_dir(models().join("oracle/gguf_architectures")).unwrap();
+    let mut chosen = Vec::new();
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let is_chosen = match only.as_str() {
+            "" => is_full() || CONVERTED.contains(&name.as_str()),
+            words => words.split(',').any(|word| name.contains(word)),
+        };
+        if is_chosen {
+            let recorded = Fixture::find(&name);
+            chosen.push(Fixture { family: "gguf".into(), folder: path, ..recorded });
+        }
+    }
+    assert!(!chosen.is_empty() || !only.is_empty());
+    check_each(&chosen, answers_of_quantized);
 }
 
 #[test]

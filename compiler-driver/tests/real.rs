@@ -78,8 +78,11 @@ impl Fixture {
     }
 }
 
-/// Returns the GGUF file of a folder, or its first part.
+/// Returns the GGUF file of a folder, or its first part. A file is its own.
 fn gguf(folder: &Path) -> Option<PathBuf> {
+    if folder.is_file() {
+        return Some(folder.to_owned());
+    }
     let entries = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     entries.filter(|path| path.extension().is_some_and(|end| end == "gguf")).min()
 }

@@ -3,6 +3,8 @@
 pub(crate) mod checkpoint;
 pub(crate) mod files;
 pub(crate) mod gguf;
+#[cfg(test)]
+mod gguf_architectures;
 pub(crate) mod random;
 pub(crate) mod sentence;
 pub(crate) mod source;

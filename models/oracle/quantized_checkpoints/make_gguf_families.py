@@ -24,6 +24,7 @@ import numpy
 import torch
 
 import common
+import family_case
 from common import LLAMA, QWEN3_MOE, Case
 
 VERSIONS = {"gguf": "0.19.0", "llama-cpp-python": "0.3.36", "transformers": "5.23.0", "torch": "2.15.0"}
@@ -129,6 +130,38 @@ GPT_OSS = {
     "pad_token_id": 0,
 }  # fmt: skip
 
+GPT2 = {
+    "architectures": ["GPT2LMHeadModel"],
+    "model_type": "gpt2",
+    "activation_function": "gelu_new",
+    "n_ctx": 192,
+    "n_embd": 64,
+    "n_head": 4,
+    "n_layer": 1,
+    "n_positions": 192,
+    "layer_norm_epsilon": 1e-5,
+    "vocab_size": 83,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+}
+GPT_NEOX = {
+    "architectures": ["GPTNeoXForCausalLM"],
+    "model_type": "gpt_neox",
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 4,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 512,
+    "layer_norm_eps": 1e-5,
+    "rotary_emb_base": 10000,
+    "rotary_pct": 0.25,
+    "use_parallel_residual": True,
+    "tie_word_embeddings": False,
+    "vocab_size": 83,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+}
 
 CASES = [
     Case("gguf-q4-k-m", "Q4_K_M: Q4_K and Q6_K, and Q5_0 or Q8_0 where rows are no multiple of 256; Llama 3's rope",
@@ -146,6 +179,10 @@ CASES = [
     Case("gguf-phi3", "Q4_1; fused projections, LongRoPE's factors in tensors", PHI3, options={"quantize": ["Q4_1"]}),
     Case("gguf-gpt-oss", "MXFP4 and Q8_0; gate and up interleaved, sinks, YaRN", GPT_OSS,
          gains={"router": 4.0}, options={"quantize": ["MXFP4_MOE"]}),
+    Case("gguf-gpt2", "Q8_0 by the converter; layers that the checkpoint has with inputs first", GPT2,
+         embedding_std=0.5, options={"outtype": "q8_0"}),
+    Case("gguf-gpt-neox", "Q8_0 by the converter; fused projections, which the checkpoint has head by head", GPT_NEOX,
+         options={"outtype": "q8_0"}),
 ]  # fmt: skip
 
 
@@ -156,17 +193,42 @@ def convert(source, outfile, outtype, split=0):
     kind = conversion.get_model_class(architecture)
 
     types = {"f32": gguf.LlamaFileType.ALL_F32, "f16": gguf.LlamaFileType.MOSTLY_F16,
-             "bf16": gguf.LlamaFileType.MOSTLY_BF16}  # fmt: skip
+             "bf16": gguf.LlamaFileType.MOSTLY_BF16, "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}  # fmt: skip
+    if architecture == "GPTNeoXForCausalLM":
+        # transformers 5 calls it something else, which the converter does not read.
+        hparams["rotary_pct"] = hparams["rope_parameters"]["partial_rotary_factor"]
     with torch.inference_mode():
-        converter = kind(source, types[outtype], outfile, split_max_tensors=split)
+        converter = kind(source, types[outtype], outfile, split_max_tensors=split, hparams=hparams)
         converter.set_vocab = lambda: None
-        if architecture == "Gemma3ForCausalLM":
-            # Its own cuts rows off that its tokenizer has no tokens for.
-            usual = converter.modify_tensors
-            converter.modify_tensors = lambda tensor, name, layer: (
-                [(converter.map_tensor_name(name), tensor)] if "embed_tokens" in name else usual(tensor, name, layer)
-            )
+        converter.modify_tensors = changes(architecture, converter, converter.modify_tensors)
         converter.write()
+
+
+def changes(architecture, converter, usual):
+    """Returns the changes of tensors that the converter makes, without what it cannot do to a fixture."""
+
+    def gemma3(tensor, name, layer):
+        # Its own cuts rows off that its tokenizer has no tokens for.
+        return [(converter.map_tensor_name(name), tensor)] if "embed_tokens" in name else usual(tensor, name, layer)
+
+    def gpt2(tensor, name, layer):
+        # It fails on the masks of old checkpoints.
+        return [] if name.endswith((".attn.bias", ".attn.masked_bias")) else usual(tensor, name, layer)
+
+    norms = {}
+
+    def stablelm(tensor, name, layer):
+        # It collects the norms of heads, but returns where it has to yield their stack.
+        found = re.search(r"([qk]_layernorm)\.norms\.\d+\.weight$", name)
+        if not found:
+            return usual(tensor, name, layer)
+        heads = norms.setdefault((layer, found[1]), {}) | {name: tensor}
+        norms[layer, found[1]] = heads
+        count = converter.hparams["num_attention_heads" if found[1][0] == "q" else "num_key_value_heads"]
+        return converter._stack_qk_norm(layer, count, heads, found[1]) if len(heads) == count else []
+
+    special = {"Gemma3ForCausalLM": gemma3, "GPT2LMHeadModel": gpt2, "StableLmForCausalLM": stablelm}
+    return special.get(architecture, usual)
 
 
 def write(case, source, folder):
@@ -209,15 +271,16 @@ def unpermuted(tensor, heads):
 def read(case, folder, mistake=""):
     tensors, architecture = files(folder)
     arch = next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
-    names = gguf.get_tensor_name_map(arch, case.config["num_hidden_layers"])
-    heads, kv_heads = (case.config[f"num_{which}_heads"] for which in ("attention", "key_value"))
+    layers, heads = (case.config.get(key) for key in ("num_hidden_layers", "num_attention_heads"))
+    names = gguf.get_tensor_name_map(arch, layers or case.config["n_layer"])
+    kv_heads = case.config.get("num_key_value_heads")
     found = {}
 
     def take(name):
         mapped = names.get_name(name, (".weight", ".bias"))
         return tensors[mapped][0].clone()
 
-    for name, shape in common.family_case.layout(json.dumps(case.config_json())):
+    for name, shape in family_case.layout(json.dumps(case.config_json())):
         if expert := re.fullmatch(r"(.*\.experts)\.(\d+)\.(\w+)\.weight", name):
             before, index, layer = expert.groups()
             if layer.startswith("w"):
@@ -238,6 +301,11 @@ def read(case, folder, mistake=""):
             found[name] = take(f"{name}.weight")
         else:
             found[name] = take(name)
+        if architecture == "gpt2" and family_case.has_inputs_first(name):
+            if mistake != "inputs and outputs of c_proj swapped" or found[name].shape[0] != found[name].shape[1]:
+                found[name] = found[name].T
+        if "query_key_value" in name and mistake != "queries of all heads first":
+            found[name] = found[name].unflatten(0, (3, heads, -1)).transpose(0, 1).flatten(0, 2)
         if architecture == "llama" and mistake != "rows permuted":
             if re.search(r"q_proj\.", name):
                 found[name] = unpermuted(found[name], heads)
@@ -259,6 +327,10 @@ def mistakes(case):
         yield "experts in reverse"
     if family == "gpt_oss":
         yield "gate and up swapped"
+    if family == "gpt2":
+        yield "inputs and outputs of c_proj swapped"
+    if family == "gpt_neox":
+        yield "queries of all heads first"
 
 
 def verify(case, folder, tensors):
