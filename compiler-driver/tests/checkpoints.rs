@@ -72,7 +72,7 @@ const WITH_STORED_BITS: [&str; 10] = [
 const ROUNDED_INPUTS: f32 = 0.05;
 
 /// Returns the fixtures of a folder that are chosen, or those of which `is_default` holds.
-fn fixtures(is_default: impl Fn(&str) -> bool) -> Vec<Fixture> {
+pub(crate) fn fixtures(is_default: impl Fn(&str) -> bool) -> Vec<Fixture> {
     let only = env::var("MLXCEL_FIXTURES").unwrap_or_default();
     let committed = || models().join("oracle/quantized_checkpoints/fixtures");
     let folder = env::var_os("MLXCEL_CHECKPOINTS").map_or_else(committed, PathBuf::from);
@@ -91,7 +91,7 @@ fn fixtures(is_default: impl Fn(&str) -> bool) -> Vec<Fixture> {
 }
 
 /// Checks every fixture, and fails with all that failed.
-fn check_each(fixtures: &[Fixture], check: impl Fn(&Fixture) -> Result<(), Failure> + Sync) {
+pub(crate) fn check_each(fixtures: &[Fixture], check: impl Fn(&Fixture) -> Result<(), Failure> + Sync) {
     let failures = Mutex::new(Vec::new());
     each(fixtures, |fixture| {
         if let Err(Failure(words)) = check(fixture) {
@@ -140,7 +140,7 @@ fn stored_bits_answer_nearly_as_the_numbers_that_they_stand_for() {
         let results = steps.iter().flat_map(|step| &step.results);
         let recipes = results.filter_map(|result| result.name.split('.').find_map(kernel_of_recipe));
         read.lock().unwrap().extend(recipes);
-        let part = difference(fixture, &mut built.engine("local-task")?)?;
+        let part = difference(&fixture.prompts, usize::MAX, &mut built.engine("local-task")?)?;
         let words = || format!("logits differ by {part} of their spread, expected at most {ROUNDED_INPUTS}");
         if part <= ROUNDED_INPUTS { Ok(()) } else { Err(Failure(words())) }
     });
@@ -172,16 +172,21 @@ const KERNELS: &str = "q4_e2m1 q4_iq4 q4_iq4_blocks q4_minima q4_superblocks q4_
                        q5_superblocks q5_symmetric q6_halves q6_minima q8_minima q8_symmetric q8_zeros";
 
 /// Returns the kernel for what `q4_minima64_bf16_panels` packs.
-fn kernel_of_recipe(recipe: &str) -> Option<&'static str> {
+pub(crate) fn kernel_of_recipe(recipe: &str) -> Option<&'static str> {
     let kernels = KERNELS.split_whitespace().filter(|kernel| recipe.starts_with(kernel));
     kernels.max_by_key(|kernel| kernel.len())
 }
 
-/// Returns by how much the best logits of most tokens differ from the recorded ones, as a part of all logits' spread.
-fn difference(fixture: &Fixture, engine: &mut Loaded) -> Result<f32, Failure> {
+/// Returns by how much the best logits of most tokens differ from the recorded ones, of which so many at most are compared for
+/// each prompt, as a part of all logits' spread.
+pub(crate) fn difference<'r>(
+    prompts: impl IntoIterator<Item = &'r Recorded>,
+    most: usize,
+    engine: &mut Loaded,
+) -> Result<f32, Failure> {
     let mut parts = Vec::new();
-    for Recorded { prompt, tokens, best } in &fixture.prompts {
-        let text = [prompt.as_slice(), &tokens[..tokens.len() - 1]].concat();
+    for Recorded { prompt, tokens, best } in prompts {
+        let text = [prompt.as_slice(), &tokens[..tokens.len().min(most) - 1]].concat();
         for (logits, best) in engine.score(&text, prompt.len() - 1)?.iter().zip(best) {
             let mean = logits.iter().sum::<f32>() / logits.len() as f32;
             let spread = logits.iter().map(|logit| (logit - mean).powi(2)).sum::<f32>() / logits.len() as f32;

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The variables with the fixture of a child process, and its target.
-const FIXTURE: &str = "MLXCEL_FIXTURE_ON_EMULATOR";
+pub(crate) const FIXTURE: &str = "MLXCEL_FIXTURE_ON_EMULATOR";
 const TARGET: &str = "MLXCEL_TARGET_ON_EMULATOR";
 /// Targets whose kernels differ.
 const TARGETS: [&str; 2] = ["cuda", "cuda-sm_90"];
@@ -38,7 +38,7 @@ const MANY: usize = 9;
 /// which changed small differences of logits by up to 0.01 (`qwen2-moe-q4`, 2026-11-30).
 const NEAR: f32 = 0.02;
 /// What a child process says whose answers are exact, so that one which ran no test does not pass.
-const EXACT: &str = "exact on the emulator";
+pub(crate) const EXACT: &str = "exact on the emulator";
 
 /// The folder with the emulator's `libcuda.so`.
 fn driver() -> PathBuf {
@@ -155,7 +155,7 @@ fn is_in_4_bits(fixture: &Fixture) -> bool {
 }
 
 /// Compares the answers of a fixture with a test, in a process that finds the emulator.
-fn answers(fixture: &Fixture, target: &str, request: &Request, test: &str) -> Result<(), String> {
+pub(crate) fn answers(fixture: &Fixture, target: &str, request: &Request, test: &str) -> Result<(), String> {
     // Here, so that the child finds the code in the store.
     drop(try_built(request)?);
     let mut command = on_emulator(env::current_exe().unwrap());

@@ -17,6 +17,7 @@ mod demo;
 mod documents;
 mod emulated;
 mod emulated_calls;
+mod emulated_checkpoints;
 mod encoders;
 mod exact;
 mod gguf_tokenizers;

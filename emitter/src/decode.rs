@@ -6,7 +6,7 @@ use safetensors::Dtype;
 use crate::{
     graph::{Graph, Tensor},
     group_form::{GroupForm, Groups, Scales},
-    ops::GatherDimensions,
+    ops::{GatherDimensions, Reduction},
 };
 
 /// Computes a weight of this shape from its stored tensors: as it is, or in `f32`.
@@ -43,11 +43,27 @@ pub(crate) fn column_order(g: &mut Graph, storage: &Storage, stored: &[Tensor]) 
 }
 
 /// Returns where the numbers of a list are in ascending order; those of equal numbers as they come.
+///
+/// Comparing all with all is done in parallel, and IREE's sort is not: it takes as many steps, one after the other, and does not
+/// compile for GPUs here.
 fn order_of(g: &mut Graph, numbers: Tensor) -> Tensor {
-    let shape = g.shape(numbers).to_vec();
-    let places = g.iota(Dtype::I32, &shape, 0);
-    let sorted = g.sort(&[numbers, places], 0, true, |g, values| g.lt(values[0], values[1]));
-    sorted[1]
+    let &[count] = g.shape(numbers) else { return numbers };
+    let shape = [count, count];
+    let [first, second] = [0, 1].map(|dimension| g.iota(Dtype::I32, &shape, dimension));
+    let [own, other] = [0, 1].map(|dimension| g.broadcast_in_dim(numbers, &shape, &[dimension]));
+    let (is_less, is_equal, is_before) = (g.lt(other, own), g.eq(other, own), g.lt(second, first));
+    let is_equal_before = g.and(is_equal, is_before);
+    let precedes = g.or(is_less, is_equal_before);
+    // Sums of integers do not compile for GPUs; floats have all of these exactly.
+    let precedes = g.convert(precedes, Dtype::F32);
+    let ranks = g.reduce(precedes, Reduction::Sum, &[1]);
+    let rank = g.broadcast_in_dim(ranks, &shape, &[1]);
+    let [first, second] = [first, second].map(|places| g.convert(places, Dtype::F32));
+    let is_there = g.eq(rank, first);
+    let is_there = g.convert(is_there, Dtype::F32);
+    let places = g.multiply(is_there, second);
+    let places = g.reduce(places, Reduction::Sum, &[1]);
+    g.convert(places, Dtype::I32)
 }
 
 struct Decoder<'a> {

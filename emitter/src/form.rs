@@ -51,7 +51,7 @@ impl Forms {
         let held = |weight: &Weight, inputs: usize, transposed: bool| {
             let storage = storage_of(weight);
             let form = GroupForm::holding(&storage, inputs, transposed)?;
-            let may_permute = plan.numerics.cpu_isa().is_some() && !fixed.contains(weight.name.as_str());
+            let may_permute = has_kernels(plan.numerics) && !fixed.contains(weight.name.as_str());
             let is_read = is_read(form, plan.numerics) && (storage.order.is_none() || may_permute);
             is_read.then_some(Form::Groups(form))
         };
@@ -107,9 +107,14 @@ impl Forms {
     }
 }
 
-/// Returns whether a target's code reads a form: kernels for CPUs read all of them.
+/// Returns whether a target's code reads a form: kernels read all of them.
 fn is_read(form: GroupForm, numerics: Numerics) -> bool {
-    numerics.cpu_isa().is_some() || form == GroupForm::Q4_0 && !numerics.floats_as_bits
+    has_kernels(numerics) || form == GroupForm::Q4_0 && !numerics.floats_as_bits
+}
+
+/// Returns whether kernels multiply by weights in groups.
+fn has_kernels(numerics: Numerics) -> bool {
+    numerics.cpu_isa().is_some() || numerics.gpu.is_some()
 }
 
 /// Returns the names of weights whose inputs cannot be permuted: rows are looked up in the embedding, and experts share inputs.

@@ -22,6 +22,7 @@ mod constant;
 mod cuda_attention;
 mod cuda_expert_rows;
 mod cuda_experts;
+mod cuda_groups;
 mod cuda_matmul;
 mod embed;
 mod executable;
@@ -69,6 +70,7 @@ pub(crate) use cuda_expert_rows::{
 pub(crate) use cuda_experts::{
     CudaExpertsAdd, CudaExpertsGated, ExpertMatrices, MAX_ACTIVE, MAX_EXPERTS, PairedRows,
 };
+pub(crate) use cuda_groups::{CudaGroups, GroupNumbers};
 pub(crate) use cuda_matmul::{CudaMatmul, CudaMatmulGated, CudaMatmulSum, CudaMatrix, Tiles};
 pub(crate) use embed::Embed;
 pub(crate) use executable::{CPU_CONTAINER, Call, Executable, Grid};

@@ -8,6 +8,7 @@ pub(crate) mod compensation;
 pub(crate) mod feed_forward;
 mod float_bits;
 pub(crate) mod gather;
+mod gpu_groups;
 pub(crate) mod linear;
 pub(crate) mod norm;
 pub(crate) mod packing_kernels;

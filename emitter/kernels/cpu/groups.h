@@ -42,11 +42,6 @@
 // Returns the bytes of a group's codes.
 INLINE index code_bytes(int bits) { return VECTOR * bits; }
 
-// Numbers of E2M1, doubled, and those of GGUF's IQ4_NL and IQ4_XS.
-#define E2M1 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12
-#define IQ4                                                                    \
-  -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113
-
 // Returns whether a run has as many groups as a superblock.
 INLINE int has_superblocks(group_form form) {
   return form == FORM_SUPERBLOCKS || form == FORM_HALVES ||

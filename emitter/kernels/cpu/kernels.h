@@ -3,6 +3,7 @@
 #define KERNELS_CPU_KERNELS_H
 
 #include "../common.h"
+#include "../group_form.h"
 
 // Element type of matmul_q8's activations. AVX2 multiplies 16-bit pairs (vpmaddwd),
 // and the dot products of AVX-512 and NEON take bytes.
@@ -19,18 +20,6 @@ typedef int16_t act_q8;
 #else
 #define GROUP_COLUMNS 8
 #endif
-
-// How codes of weights in groups are scaled; groups.h documents it.
-typedef enum {
-  FORM_SYMMETRIC,
-  FORM_ZEROS,
-  FORM_MINIMA,
-  FORM_SUPERBLOCKS,
-  FORM_HALVES,
-  FORM_E2M1,
-  FORM_IQ4,
-  FORM_IQ4_BLOCKS
-} group_form;
 
 // Returns the rows of batch row b that are not padding. Rows of products are
 // [batch][tokens]; those from lengths[b] on are padding, whose results are not written.

@@ -50,8 +50,52 @@ INLINE void embed(weight_type type, const int32_t *tokens, const void *table,
     embed(type, tokens, table, scales, out, width, vocab, scale);              \
   }
 
+// Looks up rows in groups.
+INLINE void embed_groups(weight_type type, const int32_t *tokens,
+                         const uint8_t *table, const int32_t *scales, float *out,
+                         int width, int vocab, uint32_t scale, group_format f) {
+  const index row = block_idx();
+  const int groups = width / GROUP, halves = type == WEIGHT_G8 ? 2 : 1;
+  const code_list list = list_of(f.form);
+  const index token = max_int(0, min_int(tokens[row], vocab - 1));
+  const uint4_t *from = (const uint4_t *)table + token * (groups * halves);
+  const uint32_t *words = (const uint32_t *)scales + token * f.row_words;
+  for (int g = (int)thread_idx(); g < groups; g += EMBED_THREADS) {
+    const raw_group raw = load_group(type, &f, words, g, 1);
+    const group_scale by = scale_of_group(type, &f, g, raw);
+    wait_for_previous_kernel();
+    UNROLL for (int i = 0; i < 4 * halves; ++i) {
+      const uint32_t word = from[g * halves + i / 4][i % 4];
+      const uint2_t codes =
+          signed_codes(type, is_listed(f.form), &list, word, raw.planes, i);
+      UNROLL for (int half = 0; half < 2 / halves; ++half)
+        UNROLL for (int b = 0; b < 4; ++b) {
+          const int code = (int8_t)(codes[half] >> 8 * b) - by.zero;
+          const float d = half ? by.upper_scale : by.scale;
+          const float w = (float)code * d + by.minimum;
+          out[row * width + g * GROUP + half * 16 + i * 4 + b] =
+              w * float_of(scale);
+        }
+    }
+  }
+  wait_for_previous_kernel();
+  start_next_kernel();
+}
+
+#define DEFINE_GROUPED_EMBED(name, type)                                       \
+  KERNEL cuda_embed_##name(const int32_t *tokens, const uint8_t *table,        \
+                           const int32_t *scales, float *out, int width,       \
+                           int vocab, uint32_t scale, GROUP_NUMBERS) {         \
+    embed_groups(type, tokens, table, scales, out, width, vocab, scale,        \
+                 group_format_of(type, width, format, row_words, second));     \
+  }
+
 DEFINE_EMBED(f32, WEIGHT_F32, float)
 DEFINE_EMBED(bf16, WEIGHT_BF16, uint16_t)
 DEFINE_EMBED(f16, WEIGHT_F16, uint16_t)
 DEFINE_SCALED_EMBED(q8, WEIGHT_Q8, int8_t, float)
 DEFINE_SCALED_EMBED(q4, WEIGHT_Q4, uint8_t, uint16_t)
+DEFINE_GROUPED_EMBED(g4, WEIGHT_G4)
+DEFINE_GROUPED_EMBED(g5, WEIGHT_G5)
+DEFINE_GROUPED_EMBED(g6, WEIGHT_G6)
+DEFINE_GROUPED_EMBED(g8, WEIGHT_G8)

@@ -89,21 +89,23 @@ INLINE void compute_sum(const product *p, const result *to, const routing *by) {
 #define SCALED_PART(out, n, first) {w, s, b, out, n, first}
 #define UNSCALED_WEIGHTS const void *w, const void *b
 #define SCALED_WEIGHTS const void *w, const void *s, const void *b
+#define GROUPED_PART(out, n, first) SCALED_PART(out, n, first)
+#define GROUPED_WEIGHTS SCALED_WEIGHTS
 
-// Defines the kernels of a type. `form` is UNSCALED or SCALED.
+// Defines the kernels of a type. `form` is UNSCALED, SCALED or GROUPED.
 #define DEFINE_EXPERTS(name, type, form)                                       \
   KERNEL cuda_experts_gated_##name(                                            \
       NORM_OPERANDS, const float *logits, form##_WEIGHTS, float *out,          \
       int32_t *token_experts, float *token_shares, int n, int rows, int up,    \
       int step, int experts, int active, int normalized, NORM_NUMBERS,         \
       int activation, uint32_t steepness, uint32_t limit,                      \
-      uint32_t up_offset) {                                                    \
+      uint32_t up_offset form##_NUMBERS) {                                     \
     const product p = {                                                        \
         type,   x,                                                             \
         NORM,   {form##_PART(out, n, 0), form##_PART(out, n, up), NO_MATRIX},  \
         2,      1,                                                             \
         inputs, split,                                                         \
-        {active, rows, step, 0}};                                              \
+        {active, rows, step, 0}, form##_FORMAT(type, inputs)};                 \
     const result to = {                                                        \
         .kind = STORE_GATED,                                                   \
         .bias_type = bias_type,                                                \
@@ -117,18 +119,18 @@ INLINE void compute_sum(const product *p, const result *to, const routing *by) {
   KERNEL cuda_experts_add_##name(                                              \
       const float *x, const int32_t *token_experts, const float *token_shares, \
       form##_WEIGHTS, const float *residual, float *out, int n, int active,    \
-      int inputs, int split, int bias_type, uint32_t factor) {                 \
+      int inputs, int split, int bias_type, uint32_t factor form##_NUMBERS) {  \
     const product p = {                                                        \
         type,         x,                                                       \
         WITHOUT_NORM, {form##_PART(out, n, 0), NO_MATRIX, NO_MATRIX},          \
         1,            0,                                                       \
         inputs,       split,                                                   \
-        {active, n, 1, 1}};                                                    \
+        {active, n, 1, 1}, form##_FORMAT(type, inputs / active)};              \
     const result to = {.kind = STORE_SUM,                                      \
                        .bias_type = bias_type,                                 \
                        .residual = residual,                                   \
                        .factor = float_of(factor)};                            \
-    const routing by = {0, (int32_t *)token_experts, (float *)token_shares, 0, 0}; \
+    const routing by = {0, (int32_t *)token_experts, (float *)token_shares, 0, 0};\
     compute_sum(&p, &to, &by);                                                 \
   }
 

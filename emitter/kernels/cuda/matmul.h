@@ -23,8 +23,8 @@
 #define KERNELS_CUDA_MATMUL_H
 
 #include "activation.h"
+#include "groups.h"
 #include "tensor_cores.h"
-#include "weight_type.h"
 
 enum {
   PIECE = 16,       // bytes that a copy has
@@ -75,6 +75,7 @@ typedef struct {
   const int32_t *row_numbers; // of x in each row of the result; null if the same
   int is_gated; // constant; then n is the rows of both matrices, and out is not used
   gated_result gated;
+  group_format groups;
 } product;
 
 // What a block computes.
@@ -85,10 +86,18 @@ typedef struct {
 } part;
 
 INLINE int weight_bytes(weight_type type, int inputs) {
-  return type == WEIGHT_F32  ? inputs * 4
-         : type == WEIGHT_Q8 ? inputs
-         : type == WEIGHT_Q4 ? inputs / 2
-                             : inputs * 2;
+  switch (type) {
+  case WEIGHT_F32: return inputs * 4;
+  case WEIGHT_BF16:
+  case WEIGHT_F16: return inputs * 2;
+  case WEIGHT_Q8:
+  case WEIGHT_G8: return inputs;
+  case WEIGHT_Q4:
+  case WEIGHT_G4:
+  case WEIGHT_G5:
+  case WEIGHT_G6: return inputs / 2;
+  }
+  return 0;
 }
 
 INLINE int x_bytes(weight_type type, int inputs) {
@@ -346,18 +355,20 @@ INLINE void fill_stage(weight_type type, shape s, ring *r, int step) {
   SHARED_MEMORY uint4_t name##_memory[(bytes) / PIECE];                        \
   INLINE void name##_block(const void *x, const matrix matrices[MAX_MATRICES], \
                            const int count, int m, int k, int splits,          \
-                           int bias_type) {                                    \
+                           int bias_type, group_format groups) {               \
     const shape s = {__VA_ARGS__};                                             \
-    const product p =                                                          \
+    product p =                                                                \
         product_of_block(x, matrices, count, s, m, k, splits, bias_type);      \
+    p.groups = groups;                                                         \
     run(s, &p, ADDRESS_OF(name##_memory));                                     \
   }                                                                            \
   INLINE void name##_gated_block(const void *x, matrix gate,                   \
                                  gated_result result, int m, int k,            \
-                                 int bias_type) {                              \
+                                 int bias_type, group_format groups) {         \
     const shape s = {__VA_ARGS__};                                             \
-    const product p =                                                          \
+    product p =                                                                \
         gated_product_of_block(x, gate, result, s, m, k, bias_type);           \
+    p.groups = groups;                                                         \
     run(s, &p, ADDRESS_OF(name##_memory));                                     \
   }
 
@@ -374,7 +385,7 @@ INLINE void fill_stage(weight_type type, shape s, ring *r, int step) {
       float_of(limit),                                                         \
       float_of(up_offset)                                                      \
     },                                                                         \
-    .up_biases = {bias_type == NO_BIAS ? 0 : (const void *)(b),                 \
+    .up_biases = {bias_type == NO_BIAS ? 0 : (const void *)(b),                \
                   (element_type)bias_type, 0, 1}                               \
   }
 
@@ -387,7 +398,8 @@ INLINE void fill_stage(weight_type type, shape s, ring *r, int step) {
                                 NUMBERS) {                                     \
     const matrix matrices[] = {MATRIX(w0, 0, b0, out0, n0), NO_MATRIX,         \
                                NO_MATRIX};                                     \
-    name##_block(x, matrices, 1, m, k, splits, bias_type);                     \
+    name##_block(x, matrices, 1, m, k, splits, bias_type,                      \
+                 (group_format)NO_FORMAT);                                     \
   }                                                                            \
   KERNEL cuda_matmul_##name##_2(const element *x, const element *w0,           \
                                 const void *b0, const element *w1,             \
@@ -395,7 +407,8 @@ INLINE void fill_stage(weight_type type, shape s, ring *r, int step) {
                                 int n0, int n1, NUMBERS) {                     \
     const matrix matrices[] = {MATRIX(w0, 0, b0, out0, n0),                    \
                                MATRIX(w1, 0, b1, out1, n1), NO_MATRIX};        \
-    name##_block(x, matrices, 2, m, k, splits, bias_type);                     \
+    name##_block(x, matrices, 2, m, k, splits, bias_type,                      \
+                 (group_format)NO_FORMAT);                                     \
   }                                                                            \
   KERNEL cuda_matmul_##name##_3(                                               \
       const element *x, const element *w0, const void *b0, const element *w1,  \
@@ -404,14 +417,15 @@ INLINE void fill_stage(weight_type type, shape s, ring *r, int step) {
     const matrix matrices[] = {MATRIX(w0, 0, b0, out0, n0),                    \
                                MATRIX(w1, 0, b1, out1, n1),                    \
                                MATRIX(w2, 0, b2, out2, n2)};                   \
-    name##_block(x, matrices, 3, m, k, splits, bias_type);                     \
+    name##_block(x, matrices, 3, m, k, splits, bias_type,                      \
+                 (group_format)NO_FORMAT);                                     \
   }                                                                            \
   KERNEL cuda_matmul_gated_##name(                                             \
       const element *x, const element *w0, const void *b0, const element *w1,  \
       const void *b1, element *out, GATED_NUMBERS) {                           \
     const matrix gate = MATRIX(w0, 0, b0, 0, n);                               \
     name##_gated_block(x, gate, GATED_RESULT(w1, 0, b1, out), m, k,            \
-                       bias_type);                                             \
+                       bias_type, (group_format)NO_FORMAT);                    \
   }
 
 #endif

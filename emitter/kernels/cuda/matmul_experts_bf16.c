@@ -7,12 +7,14 @@
 REQUIRE_PAIRS(16, SHAPE);
 DEFINE_EXPERTS(bf16_medium, WEIGHT_BF16, multiply_bf16,
                SHAPE_BYTES(16, 16, SHAPE),
-               uint16_t, PLAIN_WEIGHTS(uint16_t), PLAIN_MATRIX, SHAPE)
+               uint16_t, PLAIN_WEIGHTS(uint16_t), PLAIN_MATRIX,
+               UNSCALED_NUMBERS, UNSCALED_FORMAT, SHAPE)
 #undef SHAPE
 
 #define SHAPE 32, 64, 64, 4, 1, 4
 REQUIRE_PAIRS(16, SHAPE);
 DEFINE_EXPERTS(bf16_small, WEIGHT_BF16, multiply_bf16,
                SHAPE_BYTES(16, 16, SHAPE),
-               uint16_t, PLAIN_WEIGHTS(uint16_t), PLAIN_MATRIX, SHAPE)
+               uint16_t, PLAIN_WEIGHTS(uint16_t), PLAIN_MATRIX,
+               UNSCALED_NUMBERS, UNSCALED_FORMAT, SHAPE)
 #undef SHAPE

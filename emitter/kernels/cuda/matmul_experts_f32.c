@@ -7,5 +7,6 @@
 REQUIRE_PAIRS(32, SHAPE);
 DEFINE_EXPERTS(f32_medium, WEIGHT_F32, multiply_f32,
                SHAPE_BYTES(32, 32, SHAPE),
-               float, PLAIN_WEIGHTS(float), PLAIN_MATRIX, SHAPE)
+               float, PLAIN_WEIGHTS(float), PLAIN_MATRIX,
+               UNSCALED_NUMBERS, UNSCALED_FORMAT, SHAPE)
 #undef SHAPE

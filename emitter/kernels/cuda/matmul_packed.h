@@ -27,6 +27,8 @@ enum {
 #define BF16_ONE 0x3f803f80u
 #define BF16_MINUS_ONE 0xbf80bf80u
 #define BF16_MINUS_136 0xc308c308u
+#define BF16_MINUS_144 0xc310c310u
+#define BF16_MINUS_160 0xc320c320u
 
 typedef float transposed_sums[MAX_OUTPUT_TILES][MAX_ROW_TILES][4];
 
@@ -35,12 +37,15 @@ typedef float transposed_sums[MAX_OUTPUT_TILES][MAX_ROW_TILES][4];
 // Constants for unpacking. Were they known to be constant, ptxas would copy them to
 // registers before each use: so they depend on k, although it is a multiple of 32.
 typedef struct {
-  uint32_t exponents, minus_136;
+  uint32_t exponents, minus; // 128, and what is subtracted from unsigned codes
 } constants;
 
-INLINE constants constants_of(const product *p) {
+INLINE constants constants_of(weight_type type, const product *p) {
   const uint32_t zero = (uint32_t)p->k * (uint32_t)thread_idx() & 1;
-  return (constants){0x43434343u ^ zero, BF16_MINUS_136 ^ zero};
+  const uint32_t minus = type == WEIGHT_G5   ? BF16_MINUS_144
+                         : type == WEIGHT_G6 ? BF16_MINUS_160
+                                             : BF16_MINUS_136;
+  return (constants){0x43434343u ^ zero, minus ^ zero};
 }
 
 // Puts bytes 0x43 over two bytes: a bf16 of 128 and the lowest 7 bits.
@@ -57,17 +62,27 @@ INLINE uint32_t from_signed(uint32_t spread) {
   return fma_bf16x2(spread & 0x43804380u, BF16_MINUS_ONE, spread & 0x437f437fu);
 }
 
+// Turns four signed bytes into bf16.
+INLINE void unpack_signed(const constants *c, uint32_t bytes, uint32_t *first,
+                          uint32_t *second) {
+  *first = from_signed(spread_lower(c, bytes));
+  *second = from_signed(spread_upper(c, bytes));
+}
+
+// Turns four unsigned codes, less their middle, into bf16.
+INLINE void unpack_unsigned(const constants *c, uint32_t codes, uint32_t *first,
+                            uint32_t *second) {
+  *first = fma_bf16x2(spread_lower(c, codes), BF16_ONE, c->minus);
+  *second = fma_bf16x2(spread_upper(c, codes), BF16_ONE, c->minus);
+}
+
 // Turns a lane's weights for one of the instructions of a group into bf16.
 INLINE void unpack(weight_type type, const constants *c, uint32_t word,
                    const int step, uint32_t *first, uint32_t *second) {
-  if (type == WEIGHT_Q8) {
-    *first = from_signed(spread_lower(c, word));
-    *second = from_signed(spread_upper(c, word));
-  } else {
-    const uint32_t bytes = word >> 4 * step & 0x0f0f0f0fu;
-    *first = fma_bf16x2(spread_lower(c, bytes), BF16_ONE, c->minus_136);
-    *second = fma_bf16x2(spread_upper(c, bytes), BF16_ONE, c->minus_136);
-  }
+  if (type == WEIGHT_Q8)
+    unpack_signed(c, word, first, second);
+  else
+    unpack_unsigned(c, word >> 4 * step & 0x0f0f0f0fu, first, second);
 }
 
 // Loads a lane's part of x for an instruction, of all its rows.
@@ -238,7 +253,7 @@ INLINE void store_gated_transposed(weight_type type, shape s, const product *p,
 INLINE void multiply_packed(weight_type type, shape s, const product *p,
                             shared_address memory, shared_address scale_memory) {
   const part of = part_of_block(p, s);
-  const constants c = constants_of(p);
+  const constants c = constants_of(type, p);
   const int lane = (int)thread_idx() % WARP, warp = (int)thread_idx() / WARP;
   const int is_q4 = type == WEIGHT_Q4;
   const shared_address lane_scales =
@@ -286,41 +301,44 @@ INLINE void multiply_q4(shape s, const product *p, shared_address memory) {
 }
 
 // Defines the kernels for one, two and three matrices with scales, and for gated
-// products.
-#define DEFINE_SCALED_MATMUL(name, run, bytes, element, scale, ...)            \
+// products. `more` are parameters after all others, from which `groups` is made.
+#define DEFINE_SCALED_MATMUL(name, run, bytes, element, scale, more, groups, ...)\
   DEFINE_BLOCK(name, run, bytes, __VA_ARGS__)                                  \
   KERNEL cuda_matmul_##name##_1(const uint16_t *x, const element *w0,          \
                                 const scale *s0, const void *b0, float *out0,  \
-                                int n0, NUMBERS) {                             \
+                                int n0, NUMBERS more) {                        \
     const matrix matrices[] = {MATRIX(w0, s0, b0, out0, n0), NO_MATRIX,        \
                                NO_MATRIX};                                     \
-    name##_block(x, matrices, 1, m, k, splits, bias_type);                     \
+    name##_block(x, matrices, 1, m, k, splits, bias_type,                      \
+                 (group_format)groups);                                        \
   }                                                                            \
   KERNEL cuda_matmul_##name##_2(                                               \
       const uint16_t *x, const element *w0, const scale *s0, const void *b0,   \
       const element *w1, const scale *s1, const void *b1, float *out0,         \
-      float *out1, int n0, int n1, NUMBERS) {                                  \
+      float *out1, int n0, int n1, NUMBERS more) {                             \
     const matrix matrices[] = {MATRIX(w0, s0, b0, out0, n0),                   \
                                MATRIX(w1, s1, b1, out1, n1), NO_MATRIX};       \
-    name##_block(x, matrices, 2, m, k, splits, bias_type);                     \
+    name##_block(x, matrices, 2, m, k, splits, bias_type,                      \
+                 (group_format)groups);                                        \
   }                                                                            \
   KERNEL cuda_matmul_##name##_3(                                               \
       const uint16_t *x, const element *w0, const scale *s0, const void *b0,   \
       const element *w1, const scale *s1, const void *b1, const element *w2,   \
       const scale *s2, const void *b2, float *out0, float *out1, float *out2,  \
-      int n0, int n1, int n2, NUMBERS) {                                       \
+      int n0, int n1, int n2, NUMBERS more) {                                  \
     const matrix matrices[] = {MATRIX(w0, s0, b0, out0, n0),                   \
                                MATRIX(w1, s1, b1, out1, n1),                   \
                                MATRIX(w2, s2, b2, out2, n2)};                  \
-    name##_block(x, matrices, 3, m, k, splits, bias_type);                     \
+    name##_block(x, matrices, 3, m, k, splits, bias_type,                      \
+                 (group_format)groups);                                        \
   }                                                                            \
   KERNEL cuda_matmul_gated_##name(                                             \
       const uint16_t *x, const element *w0, const scale *s0, const void *b0,   \
       const element *w1, const scale *s1, const void *b1, uint16_t *out,       \
-      GATED_NUMBERS) {                                                         \
+      GATED_NUMBERS more) {                                                    \
     const matrix gate = MATRIX(w0, s0, b0, 0, n);                              \
     name##_gated_block(x, gate, GATED_RESULT(w1, s1, b1, out), m, k,           \
-                       bias_type);                                             \
+                       bias_type, (group_format)groups);                       \
   }
 
 #define SHAPE_COLUMNS_(rows, columns, ...) (columns)
@@ -329,12 +347,14 @@ INLINE void multiply_q4(shape s, const product *p, shared_address memory) {
 #define DEFINE_MATMUL_Q8(name, ...)                                            \
   REQUIRE_PAIRS(8, __VA_ARGS__);                                               \
   DEFINE_SCALED_MATMUL(name, multiply_q8, SHAPE_BYTES(16, 8, __VA_ARGS__),     \
-                       int8_t, float, __VA_ARGS__)
+                       int8_t, float, SCALED_NUMBERS,                          \
+                       SCALED_FORMAT(, k), __VA_ARGS__)
 #define DEFINE_MATMUL_Q4(name, ...)                                            \
   REQUIRE_PAIRS(4, __VA_ARGS__);                                               \
   DEFINE_SCALED_MATMUL(name, multiply_q4,                                      \
                        SHAPE_BYTES(16, 4, __VA_ARGS__) +                       \
                            SCALE_STAGES * SHAPE_COLUMNS(__VA_ARGS__) * 4,      \
-                       uint8_t, uint16_t, __VA_ARGS__)
+                       uint8_t, uint16_t, SCALED_NUMBERS,                      \
+                       SCALED_FORMAT(, k), __VA_ARGS__)
 
 #endif

@@ -228,8 +228,10 @@ INLINE void compute(const product *p, const result *to) {
 // A matrix's operands, as parameters and as an initializer.
 #define UNSCALED_OPERANDS(m) const void *w##m, const void *b##m
 #define SCALED_OPERANDS(m) const void *w##m, const void *s##m, const void *b##m
+#define GROUPED_OPERANDS(m) SCALED_OPERANDS(m)
 #define UNSCALED_MATRIX(m, out, n) {w##m, 0, b##m, out, n, first##m}
 #define SCALED_MATRIX(m, out, n) {w##m, s##m, b##m, out, n, first##m}
+#define GROUPED_MATRIX(m, out, n) SCALED_MATRIX(m, out, n)
 #define NO_MATRIX {0, 0, 0, 0, 0, 0}
 #define NO_EXPERTS {0, 0, 1, 0}
 
@@ -245,36 +247,36 @@ INLINE void compute(const product *p, const result *to) {
 
 #define PLAIN_RESULT {.kind = STORE, .bias_type = bias_type}
 
-// Defines the kernels of a type. `form` is UNSCALED or SCALED.
+// Defines the kernels of a type. `form` is UNSCALED, SCALED or GROUPED.
 #define DEFINE_NORM_MATVEC(name, type, form)                                   \
   KERNEL cuda_norm_matvec_##name##_1(NORM_OPERANDS, form##_OPERANDS(0),        \
                                      float *out0, int n0, int first0,          \
-                                     NORM_NUMBERS) {                           \
+                                     NORM_NUMBERS form##_NUMBERS) {            \
     const product p = {                                                        \
         type, x, NORM, {form##_MATRIX(0, out0, n0), NO_MATRIX, NO_MATRIX},     \
-        1,    0, inputs, split, NO_EXPERTS};                                   \
+        1,    0, inputs, split, NO_EXPERTS, form##_FORMAT(type, inputs)};      \
     const result to = PLAIN_RESULT;                                            \
     compute(&p, &to);                                                          \
   }                                                                            \
   KERNEL cuda_norm_matvec_##name##_2(                                          \
       NORM_OPERANDS, form##_OPERANDS(0), form##_OPERANDS(1), float *out0,      \
-      float *out1, int n0, int first0, int n1, int first1, NORM_NUMBERS) {     \
+      float *out1, int n0, int first0, int n1, int first1, NORM_NUMBERS form##_NUMBERS) {\
     const product p = {type, x, NORM,                                          \
                        {form##_MATRIX(0, out0, n0),                            \
                         form##_MATRIX(1, out1, n1), NO_MATRIX},                \
-                       2, 0, inputs, split, NO_EXPERTS};                       \
+                       2, 0, inputs, split, NO_EXPERTS, form##_FORMAT(type, inputs)};\
     const result to = PLAIN_RESULT;                                            \
     compute(&p, &to);                                                          \
   }                                                                            \
   KERNEL cuda_norm_matvec_##name##_3(                                          \
       NORM_OPERANDS, form##_OPERANDS(0), form##_OPERANDS(1),                   \
       form##_OPERANDS(2), float *out0, float *out1, float *out2, int n0,       \
-      int first0, int n1, int first1, int n2, int first2, NORM_NUMBERS) {      \
+      int first0, int n1, int first1, int n2, int first2, NORM_NUMBERS form##_NUMBERS) {\
     const product p = {type, x, NORM,                                          \
                        {form##_MATRIX(0, out0, n0),                            \
                         form##_MATRIX(1, out1, n1),                            \
                         form##_MATRIX(2, out2, n2)},                           \
-                       3, 0, inputs, split, NO_EXPERTS};                       \
+                       3, 0, inputs, split, NO_EXPERTS, form##_FORMAT(type, inputs)};\
     const result to = PLAIN_RESULT;                                            \
     compute(&p, &to);                                                          \
   }
@@ -282,10 +284,10 @@ INLINE void compute(const product *p, const result *to) {
 #define DEFINE_NORM_ACTIVATED(name, type, form)                                \
   KERNEL cuda_norm_activated_##name(                                           \
       NORM_OPERANDS, form##_OPERANDS(0), float *out, int n, int first0,        \
-      NORM_NUMBERS, int activation, uint32_t steepness) {                      \
+      NORM_NUMBERS, int activation, uint32_t steepness form##_NUMBERS) {       \
     const product p = {                                                        \
         type, x, NORM, {form##_MATRIX(0, out, n), NO_MATRIX, NO_MATRIX},       \
-        1,    0, inputs, split, NO_EXPERTS};                                   \
+        1,    0, inputs, split, NO_EXPERTS, form##_FORMAT(type, inputs)};      \
     const result to = {                                                        \
         .kind = STORE_ACTIVATED,                                               \
         .bias_type = bias_type,                                                \
@@ -295,11 +297,11 @@ INLINE void compute(const product *p, const result *to) {
   KERNEL cuda_norm_gated_##name(                                               \
       NORM_OPERANDS, form##_OPERANDS(0), form##_OPERANDS(1), float *out,       \
       int n, int first0, int first1, NORM_NUMBERS, int activation,             \
-      uint32_t steepness, uint32_t limit, uint32_t up_offset) {                \
+      uint32_t steepness, uint32_t limit, uint32_t up_offset form##_NUMBERS) { \
     const product p = {                                                        \
         type, x, NORM,                                                         \
         {form##_MATRIX(0, out, n), form##_MATRIX(1, out, n), NO_MATRIX},       \
-        2,    1, inputs, split, NO_EXPERTS};                                   \
+        2,    1, inputs, split, NO_EXPERTS, form##_FORMAT(type, inputs)};      \
     const result to = {                                                        \
         .kind = STORE_GATED,                                                   \
         .bias_type = bias_type,                                                \
@@ -314,10 +316,10 @@ INLINE void compute(const product *p, const result *to) {
                                 const float *residual, float *out, int n,      \
                                 int first0, int inputs, int split,             \
                                 int bias_type,                                 \
-                                uint32_t factor) {                             \
+                                uint32_t factor form##_NUMBERS) {              \
     const product p = {type, x, WITHOUT_NORM,                                  \
                        {form##_MATRIX(0, out, n), NO_MATRIX, NO_MATRIX},       \
-                       1, 0, inputs, split, NO_EXPERTS};                       \
+                       1, 0, inputs, split, NO_EXPERTS, form##_FORMAT(type, inputs)};\
     const result to = {.kind = STORE_SUM,                                      \
                        .bias_type = bias_type,                                 \
                        .residual = residual,                                   \

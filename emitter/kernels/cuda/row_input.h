@@ -34,16 +34,12 @@ STATED(capacity, CAPACITY);
 // a `whole_scale` for each vector.
 SHARED_MEMORY uint4_t staged[CAPACITY / 4];
 
-// The scale of the inputs of a vector, and -8 times their sum: Q4's weights are stored
-// plus 8.
+// The scale of the inputs of a vector, and their sum, by which zero points of weights are
+// multiplied.
 typedef struct {
   float scale;
-  int32_t start;
+  int32_t sum;
 } whole_scale;
-
-INLINE int is_whole(weight_type type) {
-  return type == WEIGHT_Q8 || type == WEIGHT_Q4;
-}
 
 // Returns how many vectors' inputs fit into shared memory: whole numbers take two bytes
 // and their share of a scale.
@@ -133,7 +129,7 @@ INLINE void stage_whole(weight_type type, int i, int vectors, four x, int there)
     whole[e] = bits_of(__builtin_fmaf(is_finite ? x.of[e] : 0.0f, inverse, 0x1.8p23f));
     sum += (int16_t)whole[e];
   }
-  if (type == WEIGHT_Q4)
+  if (type != WEIGHT_Q8)
     UNROLL for (int mask = 1; mask < fours; mask *= 2)
       sum += (int32_t)shuffle_xor_u32((uint32_t)sum, mask);
   if (!there)
@@ -146,7 +142,7 @@ INLINE void stage_whole(weight_type type, int i, int vectors, four x, int there)
   if (word == 0) {
     SHARED_SPACE whole_scale *scale = whole_scales(type, vectors) + vector;
     scale->scale = most * (1.0f / 32767.0f);
-    scale->start = -8 * sum;
+    scale->sum = sum;
   }
 }
 

@@ -53,6 +53,7 @@ typedef struct {
   int paired; // whether a unit's rows are of two matrices in turn
   int inputs, split;
   experts experts; // without a mixture, zeros, but a step of 1
+  group_format groups;
 } product;
 
 // A unit's rows.
@@ -69,7 +70,7 @@ INLINE int by_split(const product *p, int x) {
 
 // Returns how many rows a unit has. The fewer bytes a row has, the more rows a lane has to
 // have under way; and rows share what is loaded of the input.
-#define ROWS(type) ((type) == WEIGHT_Q4 ? 2 : 1)
+#define ROWS(type) ((type) == WEIGHT_Q4 || (type) == WEIGHT_G4 ? 2 : 1)
 
 INLINE int rows_of(const product *p) {
   return p->paired ? MAX_ROWS : ROWS(p->type);
@@ -141,6 +142,9 @@ typedef struct {
   int at;                           // the next chunk's first vector of this lane
   uint4_t words[MAX_ROWS][VECTORS];
   uint32_t word_scales[MAX_ROWS][VECTORS];
+  const uint32_t *group_words[MAX_ROWS]; // of weights in groups, with what groups have
+  raw_group groups[MAX_ROWS][VECTORS];
+  int numbers[VECTORS]; // of groups in their rows
 } stream;
 
 INLINE int first_vector(const product *p, int thread) {
@@ -161,6 +165,8 @@ INLINE void begin_unit(stream *s, const product *p, int number, int thread) {
       s->scales[r] = (const uint16_t *)of->scales + at * part;
     if (is_scaled_in_row(p))
       s->float_scales[r] = (const float *)of->scales + at;
+    if (is_grouped(p->type))
+      s->group_words[r] = (const uint32_t *)of->scales + at * p->groups.row_words;
   }
   s->vectors = u.of.outputs ? vectors : 0;
   s->at = first_vector(p, thread);
@@ -170,12 +176,14 @@ INLINE void begin_unit(stream *s, const product *p, int number, int thread) {
 INLINE void load_vector(stream *s, const product *p, int v) {
   const int in_row = s->at + v * WARP, valid = in_row < s->vectors;
   index at = in_row, before = 0;
+  int number = in_row;
   if (p->experts.in_row) {
     // The part is of another expert, so many rows on.
     const int size = p->inputs / inputs_in_16_bytes(p->type) / p->experts.active;
     const int part = min_int(in_row / size, p->experts.active - 1);
     before = (index)chosen[part] * p->experts.rows;
-    at = before * size + in_row - part * size;
+    number -= part * size;
+    at = before * size + number;
   }
   UNROLL for (int r = 0; r < rows_of(p); ++r)
     s->words[r][v] = load_stream(s->rows[r] + at, valid);
@@ -185,6 +193,14 @@ INLINE void load_vector(stream *s, const product *p, int v) {
   if (is_scaled_in_row(p))
     UNROLL for (int r = 0; r < rows_of(p); ++r)
       s->word_scales[r][v] = load_4_bytes(s->float_scales[r] + before, valid);
+  if (is_grouped(p->type)) {
+    s->numbers[v] = p->type == WEIGHT_G8 ? number / 2 : number;
+    UNROLL for (int r = 0; r < rows_of(p); ++r)
+      s->groups[r][v] =
+          load_group(p->type, &p->groups,
+                     s->group_words[r] + before * p->groups.row_words,
+                     s->numbers[v], valid);
+  }
 }
 
 // Returns the scale of a vector of row `r`, if it has its own.
@@ -212,7 +228,7 @@ INLINE void add_whole(const stream *s, const product *p, int v, int at, int vect
   const whole_scale by = whole_scales(p->type, vectors)[at];
   UNROLL for (int r = 0; r < rows_of(p); ++r) {
     const uint4_t words = s->words[r][v];
-    int32_t of_upper = 0, of_lower = p->type == WEIGHT_Q4 ? by.start : 0;
+    int32_t of_upper = 0, of_lower = p->type == WEIGHT_Q4 ? by.sum * -8 : 0;
     float scale = by.scale;
     UNROLL for (int w = 0; w < 4; ++w) {
       if (p->type == WEIGHT_Q8) {
@@ -230,6 +246,43 @@ INLINE void add_whole(const stream *s, const product *p, int v, int at, int vect
       scale *= vector_scale(s, p, r, v);
     into->of[r][v % 2] = __builtin_fmaf((float)(of_upper * 256 + of_lower), scale,
                                         into->of[r][v % 2]);
+  }
+}
+
+// Adds the products of vector `v` of weights in groups, likewise.
+INLINE void add_groups(const stream *s, const product *p, int v, int at, int vectors,
+                       sums *into) {
+  const group_format *f = &p->groups;
+  const int halves = inputs_in_16_bytes(p->type) / 16;
+  const code_list list = list_of(f->form);
+  uint4_t upper[2], lower[2];
+  UNROLL for (int h = 0; h < halves; ++h) {
+    upper[h] = staged[h * vectors + at];
+    lower[h] = staged[(halves + h) * vectors + at];
+  }
+  const whole_scale by = whole_scales(p->type, vectors)[at];
+  UNROLL for (int r = 0; r < rows_of(p); ++r) {
+    const raw_group raw = s->groups[r][v];
+    int32_t of_upper[2] = {0, 0}, of_lower[2] = {0, 0};
+    UNROLL for (int w = 0; w < 4; ++w) {
+      const uint2_t codes = signed_codes(p->type, is_listed(f->form), &list,
+                                         s->words[r][v][w], raw.planes, w);
+      UNROLL for (int h = 0; h < halves; ++h) {
+        of_upper[h] = dot_signed(codes[h], upper[h][w], of_upper[h]);
+        of_lower[h] = dot_unsigned(codes[h], lower[h][w], of_lower[h]);
+      }
+    }
+    const group_scale g = scale_of_group(p->type, f, s->numbers[v], raw);
+    const int32_t first = of_upper[0] * 256 + of_lower[0] - g.zero * by.sum;
+    const int32_t last = of_upper[1] * 256 + of_lower[1];
+    // Halves have scales of their own, and no zero point.
+    const float sum =
+        p->type == WEIGHT_G6
+            ? __builtin_fmaf((float)first, g.scale, (float)last * g.upper_scale)
+            : (float)(first + last) * g.scale;
+    into->of[r][v % 2] =
+        __builtin_fmaf(__builtin_fmaf((float)by.sum, g.minimum, sum), by.scale,
+                       into->of[r][v % 2]);
   }
 }
 
@@ -252,7 +305,9 @@ INLINE void add_floats(const stream *s, const product *p, int v, int at, int vec
 INLINE void add_vector(const stream *s, const product *p, int v, int at, slice in,
                        sums *into) {
   at = min_int(at - in.first, in.vectors - 1);
-  if (is_whole(p->type))
+  if (is_grouped(p->type))
+    add_groups(s, p, v, at, in.vectors, into);
+  else if (is_whole(p->type))
     add_whole(s, p, v, at, in.vectors, into);
   else
     add_floats(s, p, v, at, in.vectors, into);

@@ -3,12 +3,11 @@
 //   weights  [outputs][inputs], in the checkpoint's layout, or quantized: Q8 is int8_t
 //            with a float scale per output; Q4 is groups of 32 inputs in 16 bytes,
 //            where byte i holds input i low and 16 + i high, plus 8, with an f16 scale
-//            per group
+//            per group; or in other groups, see groups.h
 #ifndef KERNELS_CUDA_WEIGHTS_H
 #define KERNELS_CUDA_WEIGHTS_H
 
-#include "stream.h"
-#include "weight_type.h"
+#include "groups.h"
 
 enum { MAX_INPUTS = 32 }; // in 16 bytes
 
@@ -18,8 +17,12 @@ INLINE int inputs_in_16_bytes(weight_type type) {
   case WEIGHT_F32: return 4;
   case WEIGHT_BF16:
   case WEIGHT_F16: return 8;
-  case WEIGHT_Q8: return 16;
-  case WEIGHT_Q4: return 32;
+  case WEIGHT_Q8:
+  case WEIGHT_G8: return 16;
+  case WEIGHT_Q4:
+  case WEIGHT_G4:
+  case WEIGHT_G5:
+  case WEIGHT_G6: return 32;
   }
   return 0;
 }
@@ -55,6 +58,7 @@ INLINE void widen(weight_type type, uint4_t words, int part, float w[4]) {
   case WEIGHT_Q4:
     whole_numbers(words[part % 4] >> 4 * (part / 4) & 0x0f0f0f0fu, 8.0f, w);
     break;
+  default: break; // groups are multiplied as whole numbers
   }
 }
 

@@ -157,6 +157,7 @@ impl Kernel for CudaMatmulExperts {
             activation.add_to(all, "");
             gate.add_to(all, "");
         }
+        matrices.weights.add_format(all, k);
         arguments
     }
 }
@@ -170,10 +171,10 @@ mod tests {
     fn constants_are_those_of_the_kernels() {
         let found = ["threads", "sort_threads"].map(|name| stated_constant("cuda_sort_rows", name));
         assert_eq!(found, [THREADS, SORT_THREADS].map(Some));
-        use MatvecWeights::{Bf16, F16, F32, Q4, Q8};
-        for (weights, ty) in [(F32, "f32"), (Bf16, "bf16"), (F16, "f16"), (Q8, "q8"), (Q4, "q4")] {
+        for weights in MatvecWeights::every() {
+            let ty = weights.name();
             for (tiles, name) in [(Tiles::Small, "small"), (Tiles::Medium, "medium")] {
-                let name = if weights == F32 { "medium" } else { name };
+                let name = if weights == MatvecWeights::F32 { "medium" } else { name };
                 let shape = ["rows", "columns", "threads"].map(|size| {
                     let stated = format!("{ty}_{name}_{size}");
                     stated_constant(&format!("cuda_matmul_experts_{ty}_{name}"), &stated)

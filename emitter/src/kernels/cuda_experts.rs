@@ -127,6 +127,7 @@ impl Kernel for CudaExpertsGated {
         matrices.bias_type.add_to(all, "bias_type");
         activation.add_to(all, "");
         gate.add_to(all, "");
+        matrices.weights.add_format(all, inputs);
         arguments
     }
 }
@@ -170,6 +171,7 @@ impl Kernel for CudaExpertsAdd {
         split.add_to(all, "split");
         matrices.bias_type.add_to(all, "bias_type");
         factor.add_to(all, "factor");
+        matrices.weights.add_format(all, inputs / active);
         arguments
     }
 }
@@ -181,7 +183,7 @@ mod tests {
 
     #[test]
     fn constants_are_those_of_the_kernels() {
-        for ty in ["f32", "bf16", "f16", "q8", "q4"] {
+        for ty in MatvecWeights::every().map(MatvecWeights::name) {
             let function = format!("cuda_experts_gated_{ty}");
             let found = ["max_experts", "max_active"].map(|name| stated_constant(&function, name));
             assert_eq!(found, [MAX_EXPERTS, MAX_ACTIVE].map(Some), "{ty}");

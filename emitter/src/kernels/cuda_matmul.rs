@@ -25,14 +25,14 @@ pub(crate) enum Tiles {
 impl Tiles {
     /// Returns rows and columns of a tile, and the threads that compute it: as the kernels state them.
     pub(crate) fn shape(self, weights: MatvecWeights) -> [usize; 3] {
-        use MatvecWeights::{Bf16, F16, F32, Q4, Q8};
+        use MatvecWeights::{Bf16, F16, F32, Groups, Q4, Q8};
         match (weights, self) {
             (F32, Self::Large) => [128, 64, 128],
             (F32, _) => [64, 64, 64],
-            (Q4, Self::Small) => [32, 64, 64],
+            (Q4 | Groups(_), Self::Small) => [32, 64, 64],
             (Bf16 | F16 | Q8, Self::Small) => [32, 64, 128],
             (_, Self::Medium) => [64, 64, 128],
-            (Q4, Self::Large) => [128, 64, 128],
+            (Q4 | Groups(_), Self::Large) => [128, 64, 128],
             (Bf16 | F16 | Q8, Self::Large) => [128, 128, 128],
         }
     }
@@ -103,6 +103,10 @@ macro_rules! for_weights {
             MatvecWeights::F16 => $of_type!("f16", "small"),
             MatvecWeights::Q8 => $of_type!("q8", "small"),
             MatvecWeights::Q4 => $of_type!("q4", "small"),
+            MatvecWeights::Groups($crate::group_form::GroupForm { bits: 4, .. }) => $of_type!("g4", "small"),
+            MatvecWeights::Groups($crate::group_form::GroupForm { bits: 5, .. }) => $of_type!("g5", "small"),
+            MatvecWeights::Groups($crate::group_form::GroupForm { bits: 6, .. }) => $of_type!("g6", "small"),
+            MatvecWeights::Groups(_) => $of_type!("g8", "small"),
         }
     };
 }
@@ -133,7 +137,7 @@ impl Kernel for CudaMatmulGated {
     }
 
     fn arguments(self) -> Arguments {
-        let Self { weights: _, tiles: _, x, matrices, out, n, m, k, bias_type, activation, gate } = self;
+        let Self { weights, tiles: _, x, matrices, out, n, m, k, bias_type, activation, gate } = self;
         let mut arguments = Arguments::default();
         x.add_to(&mut arguments, "x");
         for ((weight, scales, bias), index) in matrices.into_iter().zip(0..) {
@@ -150,6 +154,7 @@ impl Kernel for CudaMatmulGated {
         bias_type.add_to(&mut arguments, "bias_type");
         activation.add_to(&mut arguments, "");
         gate.add_to(&mut arguments, "");
+        weights.add_format(&mut arguments, k);
         arguments
     }
 }
@@ -194,7 +199,7 @@ impl Kernel for CudaMatmul {
     }
 
     fn arguments(self) -> Arguments {
-        let Self { weights: _, tiles: _, x, matrices, m, k, splits, bias_type } = self;
+        let Self { weights, tiles: _, x, matrices, m, k, splits, bias_type } = self;
         let mut arguments = Arguments::default();
         x.add_to(&mut arguments, "x");
         for (index, CudaMatrix { weight, scales, bias, out, outputs }) in matrices.into_iter().enumerate() {
@@ -210,6 +215,7 @@ impl Kernel for CudaMatmul {
         k.add_to(&mut arguments, "k");
         splits.add_to(&mut arguments, "splits");
         bias_type.add_to(&mut arguments, "bias_type");
+        weights.add_format(&mut arguments, k);
         arguments
     }
 }
@@ -221,12 +227,13 @@ mod tests {
 
     #[test]
     fn shapes_are_those_of_the_kernels() {
-        use MatvecWeights::{Bf16, F16, F32, Q4, Q8};
-        for (weights, name) in [(F32, "f32"), (Bf16, "bf16"), (F16, "f16"), (Q8, "q8"), (Q4, "q4")] {
+        for weights in MatvecWeights::every() {
+            let name = weights.name();
             for (tiles, size) in [(Tiles::Small, "small"), (Tiles::Medium, "medium"), (Tiles::Large, "large")]
             {
                 // Products in f32 have no small tiles.
-                let size = if weights == F32 && tiles == Tiles::Small { "medium" } else { size };
+                let size =
+                    if weights == MatvecWeights::F32 && tiles == Tiles::Small { "medium" } else { size };
                 let stated = |what| {
                     stated_constant(&format!("cuda_matmul_{name}_{size}_1"), &format!("{name}_{size}_{what}"))
                 };

@@ -5,7 +5,7 @@ use super::{
     executable::Grid,
     matvec::MatvecWeights,
 };
-use crate::{graph::Tensor, types::TensorType};
+use crate::{graph::Tensor, group_form::GroupForm, types::TensorType};
 
 /// Looks up rows of a table, times `scale`.
 #[derive(Debug, Clone)]
@@ -39,12 +39,16 @@ impl Kernel for Embed {
             MatvecWeights::F16 => "cuda_embed_f16",
             MatvecWeights::Q8 => "cuda_embed_q8",
             MatvecWeights::Q4 => "cuda_embed_q4",
+            MatvecWeights::Groups(GroupForm { bits: 4, .. }) => "cuda_embed_g4",
+            MatvecWeights::Groups(GroupForm { bits: 5, .. }) => "cuda_embed_g5",
+            MatvecWeights::Groups(GroupForm { bits: 6, .. }) => "cuda_embed_g6",
+            MatvecWeights::Groups(_) => "cuda_embed_g8",
         };
         KernelFunction { file: "embed", name }
     }
 
     fn arguments(self) -> Arguments {
-        let Self { weights: _, tokens, table, scales, out, width, vocab, scale } = self;
+        let Self { weights, tokens, table, scales, out, width, vocab, scale } = self;
         let mut arguments = Arguments::default();
         tokens.add_to(&mut arguments, "tokens");
         table.add_to(&mut arguments, "table");
@@ -55,6 +59,7 @@ impl Kernel for Embed {
         width.add_to(&mut arguments, "width");
         vocab.add_to(&mut arguments, "vocab");
         scale.add_to(&mut arguments, "scale");
+        weights.add_format(&mut arguments, width);
         arguments
     }
 }

@@ -2,9 +2,14 @@
 
 use super::{
     arguments::{Argument, Arguments, F32Bits, Kernel, KernelFunction, arguments},
+    cuda_groups::CudaGroups,
     executable::Grid,
 };
-use crate::{graph::Tensor, types::TensorType};
+use crate::{
+    graph::Tensor,
+    group_form::{GROUP, GroupForm},
+    types::TensorType,
+};
 
 /// The most matrices of one call.
 pub(crate) const MAX_MATRICES: usize = 3;
@@ -29,9 +34,9 @@ pub(super) const BIASES: [&str; MAX_MATRICES] = ["b0", "b1", "b2"];
 pub(super) const RESULTS: [&str; MAX_MATRICES] = ["out0", "out1", "out2"];
 pub(super) const OUTPUTS: [&str; MAX_MATRICES] = ["n0", "n1", "n2"];
 
-/// The chunks of a row in four bits that workgroups hold at once: more are staged in slices, for which fewer warps may share a
-/// unit.
-const SLICED_Q4_CHUNKS: usize = 5;
+/// The chunks of a row whose vectors are whole groups that workgroups hold at once: more are staged in slices, for which fewer
+/// warps may share a unit.
+const SLICED_CHUNKS: usize = 5;
 
 /// How weights are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +45,10 @@ pub(crate) enum MatvecWeights {
     Bf16,
     F16,
     Q8,
+    /// [`GroupForm::Q4_0`].
     Q4,
+    /// Any other form.
+    Groups(GroupForm),
 }
 
 /// What a kernel does with products.
@@ -73,12 +81,23 @@ impl MatvecWeights {
             Self::F16 => names!("f16"),
             Self::Q8 => names!("q8"),
             Self::Q4 => names!("q4"),
+            Self::Groups(GroupForm { bits: 4, .. }) => names!("g4"),
+            Self::Groups(GroupForm { bits: 5, .. }) => names!("g5"),
+            Self::Groups(GroupForm { bits: 6, .. }) => names!("g6"),
+            Self::Groups(_) => names!("g8"),
+        }
+    }
+
+    /// Adds the arguments that weights in groups have besides. A row has so many inputs.
+    pub(super) fn add_format(self, arguments: &mut Arguments, inputs: usize) {
+        if let Self::Groups(form) = self {
+            CudaGroups { form, inputs }.add_numbers(arguments);
         }
     }
 
     /// Returns how many outputs a unit has, unless it is a pair of two matrices.
     pub(super) fn rows(self) -> usize {
-        if self == Self::Q4 { 2 } else { 1 }
+        if matches!(self, Self::Q4 | Self::Groups(GroupForm { bits: 4, .. })) { 2 } else { 1 }
     }
 
     /// Returns how many inputs a thread reads at once.
@@ -86,13 +105,13 @@ impl MatvecWeights {
         match self {
             Self::F32 => 4,
             Self::Bf16 | Self::F16 => 8,
-            Self::Q8 => 16,
-            Self::Q4 => 32,
+            Self::Q8 | Self::Groups(GroupForm { bits: 8, .. }) => 16,
+            Self::Q4 | Self::Groups(_) => 32,
         }
     }
 
     fn is_packed(self) -> bool {
-        matches!(self, Self::Q8 | Self::Q4)
+        matches!(self, Self::Q8 | Self::Q4 | Self::Groups(_))
     }
 
     /// Returns how many warps share each of so many units, and the workgroups that compute them.
@@ -104,7 +123,8 @@ impl MatvecWeights {
         }
         // Each warp has at least one chunk of a row. Those that do not run at the same time take turns.
         let chunks = inputs.div_ceil(self.vector() * VECTORS * LANES);
-        let most = if self == Self::Q4 && chunks > SLICED_Q4_CHUNKS { 4 } else { 8 };
+        let is_sliced = self.vector() == GROUP && chunks > SLICED_CHUNKS;
+        let most = if is_sliced { 4 } else { 8 };
         let steps = |split: usize| (units * split).div_ceil(RESIDENT * WARPS) * chunks.div_ceil(split);
         let splits = [1, 2, 4, 8].into_iter().filter(|&split| split == 1 || split <= chunks.min(most));
         let split = splits.min_by_key(|&split| steps(split)).unwrap_or(1);
@@ -260,7 +280,7 @@ impl Kernel for Matvec {
         let mut arguments = Arguments::default();
         let all = &mut arguments;
         let (products, form) = self.products();
-        let MatvecProducts { weights: _, row, matrices, inputs, bias_type } = products.clone();
+        let MatvecProducts { weights, row, matrices, inputs, bias_type } = products.clone();
         let (split, _) = products.division(form);
         let has_norm = form != Form::Added;
         if has_norm {
@@ -307,7 +327,34 @@ impl Kernel for Matvec {
                 factor.add_to(all, "factor");
             }
         }
+        weights.add_format(all, inputs);
         arguments
+    }
+}
+
+#[cfg(test)]
+impl MatvecWeights {
+    /// Returns weights of every type, in groups of codes of every width.
+    pub(super) fn every() -> impl Iterator<Item = Self> {
+        use crate::group_form::{Groups, Scales};
+        let groups = Groups { size: GROUP, dtype: safetensors::Dtype::F16 };
+        let scales = [
+            Scales::Symmetric(groups),
+            Scales::Zeros(groups),
+            Scales::Minima(groups),
+            Scales::Superblocks,
+            Scales::Halves,
+            Scales::ListedBlocks,
+        ];
+        let forms = scales.into_iter().flat_map(|scales| {
+            scales.widths().iter().map(move |&bits| Self::Groups(GroupForm { bits, scales }))
+        });
+        [Self::F32, Self::Bf16, Self::F16, Self::Q8, Self::Q4].into_iter().chain(forms)
+    }
+
+    /// Returns the name that kernels have.
+    pub(super) fn name(self) -> &'static str {
+        self.function(Form::Added).name.rsplit('_').next().unwrap_or_default()
     }
 }
 
@@ -318,8 +365,7 @@ mod tests {
 
     #[test]
     fn constants_are_those_of_the_kernels() {
-        use MatvecWeights::{Bf16, F16, F32, Q4, Q8};
-        for weights in [F32, Bf16, F16, Q8, Q4] {
+        for weights in MatvecWeights::every() {
             let function = weights.function(Form::Added).name;
             let found = ["threads", "vectors", "matrices"].map(|name| stated_constant(function, name));
             assert_eq!(found, [THREADS, VECTORS, MAX_MATRICES].map(Some), "{weights:?}");

@@ -16,6 +16,7 @@ use super::{
     cuda_expert_rows::{CudaMatmulExperts, GatedExperts},
     cuda_experts::{CudaExpertsAdd, CudaExpertsGated, ExpertMatrices, PairedRows},
     cuda_matmul::{CudaMatmul, CudaMatmulGated, CudaMatrix, Tiles},
+    embed::Embed,
     executable::{Call, Executable, Grid},
     isa::Isa,
     matvec::{
@@ -101,7 +102,7 @@ fn element(isa: Isa, dtype: Dtype) -> &'static [&'static str] {
         // What may be of several types has a number that says which.
         Dtype::F32 => &["float", "void"],
         Dtype::F16 | Dtype::BF16 => &["uint16_t", "void"],
-        Dtype::I32 => &["int32_t"],
+        Dtype::I32 => &["int32_t", "void"],
         // Weights in groups and their scales have no sign of their own.
         Dtype::I8 if isa.q8_activation() == Dtype::I8 => &["int8_t", "uint8_t", "act_q8", "void"],
         Dtype::I8 => &["int8_t", "uint8_t", "void"],
@@ -190,18 +191,22 @@ fn executables() -> Vec<Executable> {
 
 /// Returns the executables of products on GPUs: of every type of weights, number of matrices and kind.
 fn executables_of_products() -> Vec<Executable> {
-    use MatvecWeights::{Bf16, F16, F32, Q4, Q8};
     let mut found = Vec::new();
-    for (weights, dtype) in
-        [(F32, Dtype::F32), (Bf16, Dtype::BF16), (F16, Dtype::F16), (Q8, Dtype::I8), (Q4, Dtype::I8)]
-    {
+    for weights in MatvecWeights::every() {
+        let (dtype, scale) = match weights {
+            MatvecWeights::F32 => (Dtype::F32, None),
+            MatvecWeights::Bf16 => (Dtype::BF16, None),
+            MatvecWeights::F16 => (Dtype::F16, None),
+            MatvecWeights::Q8 => (Dtype::I8, Some(Dtype::F32)),
+            MatvecWeights::Q4 => (Dtype::I8, Some(Dtype::F16)),
+            MatvecWeights::Groups(_) => (Dtype::I8, Some(Dtype::I32)),
+        };
         let mut g = Graph::new();
         let out = || TensorType::new(Dtype::F32, [64]);
         let rows = g.argument(if dtype == Dtype::I8 { Dtype::BF16 } else { dtype }, &[64, 64]);
         let x = g.argument(Dtype::F32, &[64]);
         let weight = g.argument(dtype, &[64, 64]);
-        let scale = if weights == Q8 { Dtype::F32 } else { Dtype::F16 };
-        let scales = (dtype == Dtype::I8).then(|| g.argument(scale, &[64]));
+        let scales = scale.map(|scale| g.argument(scale, &[64]));
         for count in 1..=MAX_MATRICES {
             let matrix = CudaMatrix { weight, scales, bias: x, out: out(), outputs: 64 };
             for tiles in [Tiles::Small, Tiles::Medium, Tiles::Large] {
@@ -254,6 +259,10 @@ fn executables_of_products() -> Vec<Executable> {
             found.push(Call::new(&g, Isa::Sm80, call, grid).executable);
         }
         let numbers = g.argument(Dtype::I32, &[1]);
+        let (out, table) = (out(), weight);
+        let rows_of =
+            Embed { weights, tokens: numbers, table, scales, out, width: 64, vocab: 64, scale: none };
+        found.push(Call::new(&g, Isa::Sm80, rows_of, Embed::grid(1)).executable);
         found.extend(executables_of_experts(&g, row, (weight, scales, numbers), weights));
         for tiles in [Tiles::Small, Tiles::Medium] {
             found.extend(executables_of_expert_rows(&g, (rows, weight, scales, numbers), weights, tiles));

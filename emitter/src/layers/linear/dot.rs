@@ -7,6 +7,7 @@ use super::quantized;
 use crate::{
     form::Form,
     graph::Tensor,
+    group_form::GroupForm,
     layers::{builder::Builder, weights::Matrix},
     ops::DotDimensions,
 };
@@ -21,7 +22,8 @@ pub(super) fn dot(b: &mut Builder<'_>, layer: &Linear, x: Tensor) -> Tensor {
     let product = match b.form(&layer.weight) {
         Form::Floats => unquantized_dot(b, matrix, x),
         Form::Rows => quantized::q8_product(b, matrix, x),
-        Form::Groups(_) => quantized::q4_product(b, matrix, x),
+        Form::Groups(GroupForm::Q4_0) => quantized::q4_product(b, matrix, x),
+        Form::Groups(form) => quantized::groups_product(b, matrix, x, form),
     };
     b.graph.reshape(product, &[batch, tokens, layer.weight_outputs()])
 }

@@ -145,7 +145,9 @@ fn terms(b: &mut Builder<'_>, weights: MatvecWeights, x: Tensor, shape: [usize; 
             (g.concatenate(&terms, 0), 3)
         }
         // Integers of 8 bits are exact in bf16.
-        MatvecWeights::Bf16 | MatvecWeights::Q8 | MatvecWeights::Q4 => (g.convert(rows, Dtype::BF16), 1),
+        MatvecWeights::Bf16 | MatvecWeights::Q8 | MatvecWeights::Q4 | MatvecWeights::Groups(_) => {
+            (g.convert(rows, Dtype::BF16), 1)
+        }
     }
 }
 
@@ -167,7 +169,7 @@ fn takes_rows(b: &Builder<'_>, weights: MatvecWeights) -> bool {
         MatvecWeights::F32 => operand == Dtype::F32,
         MatvecWeights::F16 => operand == Dtype::F16,
         MatvecWeights::Bf16 => operand == Dtype::BF16,
-        MatvecWeights::Q8 | MatvecWeights::Q4 => true,
+        MatvecWeights::Q8 | MatvecWeights::Q4 | MatvecWeights::Groups(_) => true,
     }
 }
 

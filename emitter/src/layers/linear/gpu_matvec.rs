@@ -17,6 +17,7 @@ use super::{
 use crate::{
     form::Form,
     graph::Tensor,
+    group_form::GroupForm,
     kernels::{
         CudaExpertsAdd, Embed, F32Bits, Isa, MAX_MATRICES, Matvec, MatvecActivation, MatvecBias, MatvecGate,
         MatvecMatrix, MatvecProducts, MatvecRow, MatvecWeights, row_norm_number,
@@ -32,7 +33,8 @@ const CAPACITY: usize = 12032;
 pub(in crate::layers) fn row_weights(b: &Builder<'_>, weight: &Weight) -> Option<MatvecWeights> {
     Some(match (b.form(weight), b.dtype(weight)) {
         (Form::Rows, _) => MatvecWeights::Q8,
-        (Form::Groups(_), _) => MatvecWeights::Q4,
+        (Form::Groups(GroupForm::Q4_0), _) => MatvecWeights::Q4,
+        (Form::Groups(form), _) => MatvecWeights::Groups(form),
         (Form::Floats, Dtype::F32) => MatvecWeights::F32,
         (Form::Floats, Dtype::BF16) => MatvecWeights::Bf16,
         (Form::Floats, Dtype::F16) => MatvecWeights::F16,
@@ -246,7 +248,7 @@ mod tests {
 
     #[test]
     fn constants_are_those_of_the_kernels() {
-        for ty in ["f32", "bf16", "f16", "q8", "q4"] {
+        for ty in ["f32", "bf16", "f16", "q8", "q4", "g4", "g5", "g6", "g8"] {
             let function = format!("cuda_matvec_add_{ty}");
             assert_eq!(stated_constant(&function, "capacity"), Some(CAPACITY), "{ty}");
         }

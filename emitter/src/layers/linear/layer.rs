@@ -9,7 +9,15 @@ use super::{
     panels,
     shared_tensors::{distinct_tensors, layer_outputs},
 };
-use crate::{graph::Tensor, layers::builder::Builder, plan::Products};
+use crate::{
+    form::Form,
+    graph::Tensor,
+    layers::{
+        builder::Builder,
+        weights::{Matrix, Weights},
+    },
+    plan::Products,
+};
 
 /// Computes `x · weightᵀ + bias`: `[batch, tokens, inputs]` to `[batch, tokens, outputs]` in `f32`.
 pub(crate) fn linear(b: &mut Builder<'_>, layer: (&'static str, &Linear), x: Tensor) -> Tensor {
@@ -32,15 +40,24 @@ pub(crate) fn linears<const N: usize>(
         return b.scope(name, |b| layers.map(|_| b.graph.fail("linear", problem.as_str())));
     }
     b.observe(layers.iter().map(|(_, layer)| *layer), x);
+    // Kernels for CPUs are called for runs of one form by `products`, which packs them together.
+    let runs = if b.numerics.gpu.is_some() { by_form(b, &layers) } else { vec![&layers[..]] };
+    let made: Vec<_> = runs.into_iter().flat_map(|run| of_run(b, run, x)).collect();
+    std::array::from_fn(|index| made[index])
+}
+
+/// Computes the linear layers of a run.
+fn of_run(b: &mut Builder<'_>, layers: &[Named<'_>], x: Tensor) -> Vec<Tensor> {
+    let inputs = b.graph.shape(x).last().copied().unwrap_or(1);
+    let x = if b.numerics.gpu.is_some() { in_column_order(b, layers, x) } else { x };
     let (firsts, indices) = distinct_tensors(layers.iter().map(|(_, layer)| *layer));
     let tensors: Vec<_> = firsts.into_iter().map(|first| layers[first]).collect();
     let is_row = b.graph.shape(x) == [1, 1, inputs];
     let gpu = gpu_matvec::isa(b, &tensors, inputs);
-    let are_whole = tensors.len() == N;
+    let are_whole = tensors.len() == layers.len();
     let are_ranges = layers.iter().all(|(_, layer)| layer.part.map_or(are_whole, |part| part.groups == 1));
     if let Some((isa, _)) = gpu.filter(|_| is_row && are_ranges) {
-        let made = gpu_matvec::products(b, isa, &layers, x);
-        return std::array::from_fn(|index| made[index]);
+        return gpu_matvec::products(b, isa, layers, x);
     }
     let whole: Vec<_> = match gpu {
         Some((isa, _)) if is_row => {
@@ -62,10 +79,17 @@ pub(crate) fn linears<const N: usize>(
             }
         }
     };
-    std::array::from_fn(|index| {
-        let (name, layer) = layers[index];
-        b.scope(name, |b| layer_outputs(&mut b.graph, layer, whole[indices[index]]))
-    })
+    let outputs = layers.iter().zip(indices);
+    outputs
+        .map(|((name, layer), index)| b.scope(name, |b| layer_outputs(&mut b.graph, layer, whole[index])))
+        .collect()
+}
+
+/// Returns `x` with its columns in the order in which the weights of a run are packed.
+fn in_column_order(b: &mut Builder<'_>, layers: &[Named<'_>], x: Tensor) -> Tensor {
+    let Some(Form::Groups(form)) = layers.first().map(|(_, layer)| b.form(&layer.weight)) else { return x };
+    let matrices: Vec<_> = layers.iter().map(|(_, layer)| Matrix::from(*layer)).collect();
+    b.in_column_order(Weights::Layers(&matrices), x, form)
 }
 
 /// Returns the layer of all outputs of a layer's tensor.

@@ -7,8 +7,10 @@ use crate::{
     form::Form,
     graph::{Graph, Tensor},
     group_form::{GROUP, GroupForm},
+    kernels::CudaGroups,
     layers::{
         builder::Builder,
+        gpu_groups,
         quantization::{
             dequantize_q4, dequantize_q4_halves, nibble_bytes, quantize_q8, quantize_rows, scale_rows,
         },
@@ -20,7 +22,7 @@ use crate::{
 /// Looks up rows of a weight: `[…]` to `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor {
     let [bytes, scales] = packed_with_barrier(b, weight.into());
-    let is_q4 = is_q4(b, Weights::Layers(&[weight.into()]));
+    let form = b.form(weight);
     let g = &mut b.graph;
     let shape = g.shape(rows).to_vec();
     let outputs = weight.shape.first().copied().unwrap_or(1);
@@ -34,8 +36,18 @@ pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor
         g.take_rows(part, rows)
     });
     let whole: Vec<_> = shape.iter().copied().chain([inputs]).collect();
-    if is_q4 {
-        return dequantize_q4(g, parts[0], parts[1], &whole);
+    match form {
+        Form::Groups(GroupForm::Q4_0) => return dequantize_q4(g, parts[0], parts[1], &whole),
+        Form::Groups(form) => {
+            let parts = parts.map(|part| {
+                let &width = g.shape(part).last().unwrap_or(&1);
+                let count = shape.iter().product();
+                g.reshape(part, &[count, width])
+            });
+            let found = gpu_groups::unpacked(g, parts, CudaGroups { form, inputs });
+            return g.reshape(found, &whole);
+        }
+        Form::Floats | Form::Rows => {}
     }
     let bytes = g.convert(parts[0], Dtype::F32);
     let scales = g.reshape(parts[1], &shape);
@@ -55,6 +67,14 @@ pub(super) fn q8_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> 
     let shape = g.shape(product).to_vec();
     let scales = g.broadcast_in_dim(scales, &shape, &[1]);
     g.multiply(product, scales)
+}
+
+/// Computes the same of weights in other groups, which become floats at each call: kernels multiply nearly all of them.
+pub(super) fn groups_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor, form: GroupForm) -> Tensor {
+    let parts = packed_with_barrier(b, weight);
+    let (_, inputs) = weight.size();
+    let weight = gpu_groups::unpacked(&mut b.graph, parts, CudaGroups { form, inputs });
+    dot(&mut b.graph, x, weight)
 }
 
 /// Computes the same of weights in [`GroupForm::Q4_0`].
@@ -87,15 +107,24 @@ fn packed_with_barrier(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
     packed(b, Weights::Layers(&[weight])).map(|part| b.graph.barrier(part))
 }
 
-/// Returns the bytes and the scales of weights, see [`nibble_bytes`] and [`quantize_q8`].
+/// Returns the codes and the scales of weights, see [`quantize_q8`], [`nibble_bytes`] and [`gpu_groups`].
 pub(in crate::layers) fn packed(b: &mut Builder<'_>, weights: Weights<'_>) -> [Tensor; 2] {
-    let made = if is_q4(b, weights) {
-        b.packed_groups("q4", weights, 1, (GroupForm::Q4_0, false), |g, parts| match *parts {
-            [codes, scales] => vec![nibble_bytes(g, codes), scales],
-            _ => parts.to_vec(),
-        })
-    } else {
-        b.packed("q8", weights, 1, &["scales"], |g, _, weight| quantize_q8(g, weight).to_vec())
+    let form = weights.layers().first().map_or(Form::Rows, |first| b.form(first.weight));
+    let made = match form {
+        Form::Groups(GroupForm::Q4_0) => {
+            // Generated code does not permute inputs.
+            let may_permute = b.numerics.gpu.is_some();
+            b.packed_groups("q4", weights, 1, (GroupForm::Q4_0, may_permute), |g, parts| match *parts {
+                [codes, scales] => vec![nibble_bytes(g, codes), scales],
+                _ => parts.to_vec(),
+            })
+        }
+        Form::Groups(form) => b.packed_groups(&form.name(), weights, 1, (form, true), |g, parts| {
+            gpu_groups::packed(g, parts, form)
+        }),
+        Form::Floats | Form::Rows => {
+            b.packed("q8", weights, 1, &["scales"], |g, _, weight| quantize_q8(g, weight).to_vec())
+        }
     };
     [made[0], made[1]]
 }
@@ -109,11 +138,6 @@ pub(super) fn stored(b: &mut Builder<'_>, matrix: Matrix<'_>, weight: &Weight) -
             (weight, Some(scales))
         }
     }
-}
-
-/// Returns whether quantized weights are in [`GroupForm::Q4_0`], the only form of groups here.
-fn is_q4(b: &Builder<'_>, weights: Weights<'_>) -> bool {
-    weights.layers().first().is_some_and(|first| matches!(b.form(first.weight), Form::Groups(_)))
 }
 
 /// Computes `[rows, inputs] · [outputs, inputs]ᵀ`.

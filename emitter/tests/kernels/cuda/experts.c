@@ -2,11 +2,15 @@
 
 #include "check.h"
 #include "activation_case.h"
-#include "matrix_case.h"
+#include "row_case.h"
 
 #include "cuda/experts_bf16.c"
 #include "cuda/experts_f16.c"
 #include "cuda/experts_f32.c"
+#include "cuda/experts_g4.c"
+#include "cuda/experts_g5.c"
+#include "cuda/experts_g6.c"
+#include "cuda/experts_g8.c"
 #include "cuda/experts_q4.c"
 #include "cuda/experts_q8.c"
 
@@ -23,7 +27,7 @@ static struct {
   void *biases;
 } call;
 
-#define CALLS(name)                                                            \
+#define CALLS(name, ...)                                                       \
   if (call.gated)                                                              \
     cuda_experts_gated_##name(                                                 \
         call.x, call.norm_weight, NULL, call.logits, W, call.out, call.chosen, \
@@ -32,24 +36,30 @@ static struct {
         call.norm, ELEMENT_F32, bits_of(call.epsilon), 0, call.bias_type,      \
         (int)call.gating.activation.kind,                                      \
         bits_of(call.gating.activation.steepness), bits_of(call.gating.limit), \
-        bits_of(call.gating.up_offset));                                       \
+        bits_of(call.gating.up_offset) __VA_ARGS__);                           \
   else                                                                         \
     cuda_experts_add_##name(call.x, call.chosen, call.shares, W,               \
                             call.residual, call.out, call.outputs,             \
                             call.active, call.active * call.inputs,            \
-                            call.split, call.bias_type, bits_of(call.factor)); \
+                            call.split, call.bias_type,                        \
+                            bits_of(call.factor) __VA_ARGS__);                 \
   break;
 
 static void body(void) {
   switch (call.type) {
 #define W call.weights.weights, call.biases
-  case WEIGHT_F32: CALLS(f32)
-  case WEIGHT_BF16: CALLS(bf16)
-  case WEIGHT_F16: CALLS(f16)
+  case WEIGHT_F32: CALLS(f32, )
+  case WEIGHT_BF16: CALLS(bf16, )
+  case WEIGHT_F16: CALLS(f16, )
 #undef W
 #define W call.weights.weights, call.weights.scales, call.biases
-  case WEIGHT_Q8: CALLS(q8)
-  case WEIGHT_Q4: CALLS(q4)
+  case WEIGHT_Q8: CALLS(q8, )
+  case WEIGHT_Q4: CALLS(q4, )
+#define FORMAT , FORMAT_ARGUMENTS(call.weights.format)
+  case WEIGHT_G4: CALLS(g4, FORMAT)
+  case WEIGHT_G5: CALLS(g5, FORMAT)
+  case WEIGHT_G6: CALLS(g6, FORMAT)
+  case WEIGHT_G8: CALLS(g8, FORMAT)
   }
 }
 
@@ -159,7 +169,7 @@ static void test(weight_type type, int gated, int experts, int active, int input
   call.rows = gated ? 2 * call.outputs : call.outputs;
   const int vectors = inputs * (call.gated ? 1 : call.active) / inputs_in_16_bytes(type);
   const int is_sliced = vectors > vectors_of_shared(type);
-  call.split = 1 << random_index(0, type == WEIGHT_Q4 && is_sliced ? 2 : 3);
+  call.split = 1 << random_index(0, inputs_in_16_bytes(type) == 32 && is_sliced ? 2 : 3);
   call.norm = inputs <= CAPACITY ? (int)random_index(0, 1) : 0;
   call.bias_type = (int)random_index(-1, 2);
   call.gating = random_gating();
@@ -176,7 +186,8 @@ static void test(weight_type type, int gated, int experts, int active, int input
   if (experts > 2)
     call.logits[2] = call.logits[0]; // equal ones
   call.residual = random_floats(call.outputs, ORDINARY);
-  call.weights = random_matrix(type, rows, inputs);
+  const random_format format = random_groups(type, inputs);
+  call.weights = random_matrix(type, rows, inputs, &format);
   if (call.bias_type >= 0)
     call.biases = random_elements((element_type)call.bias_type, rows, ORDINARY);
   call.chosen = (int32_t *)allocate_results(active);
@@ -201,8 +212,10 @@ int main(void) {
   begin_tests();
   const int sizes[][2] = {{1, 1}, {4, 2}, {5, 5}, {33, 3}, {128, 8}, {512, 16}};
   const int vectors[] = {1, 3, 24, 33, 96};
-  for (int type = 0; type < 5; ++type) {
-    const int size = inputs_in_16_bytes((weight_type)type);
+  for (int type = 0; type < WEIGHT_TYPES; ++type) {
+    const int size = is_grouped((weight_type)type)
+                         ? GROUP
+                         : inputs_in_16_bytes((weight_type)type);
     for (int s = 0; s < 6; ++s)
       for (int gated = 0; gated < 2; ++gated)
         test((weight_type)type, gated, sizes[s][0], sizes[s][1],

@@ -2,10 +2,15 @@
 
 #include "check.h"
 #include "activation_case.h"
+#include "matrix_case.h"
 
 #include "cuda/matmul_bf16.c"
 #include "cuda/matmul_f16.c"
 #include "cuda/matmul_f32.c"
+#include "cuda/matmul_g4.c"
+#include "cuda/matmul_g5.c"
+#include "cuda/matmul_g6.c"
+#include "cuda/matmul_g8.c"
 #include "cuda/matmul_q4.c"
 #include "cuda/matmul_q8.c"
 #include "cuda/matmul_sum.c"
@@ -17,15 +22,17 @@ DEFINE_MATMUL_BF16(deep, 32, 96, 64, 2, 2, 2)
 static struct {
   int count, m, k, splits, n[MAX_MATRICES];
   int bias_type;
-  void *x, *weights[MAX_MATRICES], *scales[MAX_MATRICES], *biases[MAX_MATRICES];
+  void *x, *biases[MAX_MATRICES];
+  random_format format;
+  random_weights matrices[MAX_MATRICES];
   float *out[MAX_MATRICES], *sum[MAX_MATRICES];
   void *gated;
   gating gating;
 } call;
 
 #define SIZES call.m, call.k, call.splits, call.bias_type
-#define W(i) call.weights[i]
-#define S(i) call.scales[i]
+#define W(i) call.matrices[i].weights
+#define S(i) call.matrices[i].scales
 #define B(i) call.biases[i]
 #define O(i) call.out[i]
 #define N(i) call.n[i]
@@ -34,23 +41,26 @@ static struct {
       (int)call.gating.activation.kind,                                        \
       bits_of(call.gating.activation.steepness), bits_of(call.gating.limit),   \
       bits_of(call.gating.up_offset)
-#define RUN(name, one, two, three)                                             \
+#define RUN(name, more, one, two, three)                                       \
   static void gate_##name(void) {                                              \
-    cuda_matmul_gated_##name(call.x, one, two, GATED);                         \
+    cuda_matmul_gated_##name(call.x, one, two, GATED more);                    \
   }                                                                            \
   static void run_##name(void) {                                               \
     if (call.count == 1)                                                       \
-      cuda_matmul_##name##_1(call.x, one, O(0), N(0), SIZES);                  \
+      cuda_matmul_##name##_1(call.x, one, O(0), N(0), SIZES more);             \
     else if (call.count == 2)                                                  \
-      cuda_matmul_##name##_2(call.x, one, two, O(0), O(1), N(0), N(1), SIZES); \
+      cuda_matmul_##name##_2(call.x, one, two, O(0), O(1), N(0), N(1),         \
+                             SIZES more);                                      \
     else                                                                       \
       cuda_matmul_##name##_3(call.x, one, two, three, O(0), O(1), O(2), N(0),  \
-                             N(1), N(2), SIZES);                               \
+                             N(1), N(2), SIZES more);                          \
   }
 #define BIASED(i) W(i), B(i)
 #define ALL(i) W(i), S(i), B(i)
-#define PLAIN(name) RUN(name, BIASED(0), BIASED(1), BIASED(2))
-#define SCALED(name) RUN(name, ALL(0), ALL(1), ALL(2))
+#define PLAIN(name) RUN(name, , BIASED(0), BIASED(1), BIASED(2))
+#define SCALED(name) RUN(name, , ALL(0), ALL(1), ALL(2))
+#define FORMAT , FORMAT_ARGUMENTS(call.format)
+#define GROUPED(name) RUN(name, FORMAT, ALL(0), ALL(1), ALL(2))
 PLAIN(bf16_large)
 PLAIN(bf16_medium)
 PLAIN(bf16_small)
@@ -67,6 +77,18 @@ SCALED(q8_small)
 SCALED(q4_large)
 SCALED(q4_medium)
 SCALED(q4_small)
+GROUPED(g4_large)
+GROUPED(g4_medium)
+GROUPED(g4_small)
+GROUPED(g5_large)
+GROUPED(g5_medium)
+GROUPED(g5_small)
+GROUPED(g6_large)
+GROUPED(g6_medium)
+GROUPED(g6_small)
+GROUPED(g8_large)
+GROUPED(g8_medium)
+GROUPED(g8_small)
 
 static int summed; // the matrix whose parts are added
 
@@ -97,12 +119,22 @@ static const kernel kernels[] = {
     {SHAPE(q8_small), WEIGHT_Q8},
     {SHAPE(q4_large), WEIGHT_Q4},     {SHAPE(q4_medium), WEIGHT_Q4},
     {SHAPE(q4_small), WEIGHT_Q4},
+    {SHAPE(g4_large), WEIGHT_G4},
+    {SHAPE(g4_medium), WEIGHT_G4},
+    {SHAPE(g4_small), WEIGHT_G4},
+    {SHAPE(g5_large), WEIGHT_G5},
+    {SHAPE(g5_medium), WEIGHT_G5},
+    {SHAPE(g5_small), WEIGHT_G5},
+    {SHAPE(g6_large), WEIGHT_G6},
+    {SHAPE(g6_medium), WEIGHT_G6},
+    {SHAPE(g6_small), WEIGHT_G6},
+    {SHAPE(g8_large), WEIGHT_G8},
+    {SHAPE(g8_medium), WEIGHT_G8},
+    {SHAPE(g8_small), WEIGHT_G8},
 };
 
-static element_type element_of(weight_type type) {
-  return type == WEIGHT_F32   ? ELEMENT_F32
-         : type == WEIGHT_F16 ? ELEMENT_F16
-                              : ELEMENT_BF16;
+static element_type type_of_rows(weight_type type) {
+  return is_whole(type) ? ELEMENT_BF16 : element_of(type);
 }
 
 static void fill(weight_type type, int i) {
@@ -110,30 +142,7 @@ static void fill(weight_type type, int i) {
   B(i) = call.bias_type == NO_BIAS
              ? NULL
              : random_elements((element_type)call.bias_type, call.n[i], ORDINARY);
-  const index count = (index)call.n[i] * call.k;
-  if (type == WEIGHT_Q8) {
-    call.weights[i] = random_bytes(count, -128, 127);
-    call.scales[i] = random_floats(call.n[i], (exponents){-12, -8});
-  } else if (type == WEIGHT_Q4) {
-    call.weights[i] = random_bytes(count / 2, -128, 127);
-    call.scales[i] =
-        random_elements(ELEMENT_F16, count / GROUP, (exponents){-8, -4});
-  } else {
-    call.weights[i] = random_elements(element_of(type), count, ORDINARY);
-  }
-}
-
-static double weight(weight_type type, int i, int output, int input) {
-  const index at = (index)output * call.k + input;
-  if (type == WEIGHT_Q8)
-    return (double)((int8_t *)W(i))[at] * ((float *)S(i))[output];
-  if (type == WEIGHT_Q4) {
-    const index group = at / GROUP, place = at % GROUP;
-    const uint8_t byte = ((uint8_t *)W(i))[group * 16 + place % 16];
-    const int step = (place < 16 ? byte & 15 : byte >> 4) - 8;
-    return step * (double)float_from_f16_portable(((uint16_t *)S(i))[group]);
-  }
-  return load_element(W(i), element_of(type), at);
+  call.matrices[i] = random_matrix(type, call.n[i], call.k, &call.format);
 }
 
 // Returns an element of a product, and adds to `size` what its error is relative to.
@@ -145,8 +154,8 @@ static double expected_product(weight_type type, int i, int row, int output,
   *size += fabs(sum);
   for (int k = 0; k < call.k; ++k) {
     const double product =
-        weight(type, i, output, k) *
-        load_element(call.x, element_of(type), (index)row * call.k + k);
+        weight_at(&call.matrices[i], output, k) *
+        load_element(call.x, type_of_rows(type), (index)row * call.k + k);
     sum += product;
     *size += fabs(product);
   }
@@ -174,11 +183,12 @@ static void test(const kernel *tested, int count, int k, int splits) {
   const index outputs[] = {8, 16, 56, 64, 72, 120, 136};
   choose_rows();
   call.count = count, call.k = k, call.splits = splits;
+  call.format = random_groups(tested->type, k);
   for (int i = 0; i < MAX_MATRICES; ++i)
     call.n[i] = i < count ? (int)PICK(outputs) : 0;
-  at_case("%s of %d rows by %d, %d, %d outputs of %d inputs, in %d parts",
-          tested->name, call.m, N(0), N(1), N(2), k, splits);
-  call.x = random_elements(element_of(tested->type), (index)call.m * k, ORDINARY);
+  at_case("%s of %d rows by %d, %d, %d outputs of %d inputs, in %d parts, form %d",
+          tested->name, call.m, N(0), N(1), N(2), k, splits, call.format.form);
+  call.x = random_elements(type_of_rows(tested->type), (index)call.m * k, ORDINARY);
   call.bias_type = (int)random_index(NO_BIAS, 2);
   index tiles = 0;
   for (int i = 0; i < count; ++i) {
@@ -196,7 +206,7 @@ static void test(const kernel *tested, int count, int k, int splits) {
 }
 
 static void check_gated(weight_type type) {
-  const element_type of = element_of(type);
+  const element_type of = type_of_rows(type);
   const double rounding = of == ELEMENT_BF16  ? 0x1p-8
                           : of == ELEMENT_F16 ? 0x1p-11
                                               : 0x1p-24;
@@ -215,9 +225,10 @@ static void check_gated(weight_type type) {
 
 static void test_gated(const kernel *tested, int k) {
   const index outputs[] = {8, 16, 24, 32, 56, 64, 72, 120};
-  const element_type of = element_of(tested->type);
+  const element_type of = type_of_rows(tested->type);
   choose_rows();
   call.count = 2, call.k = k, N(0) = N(1) = (int)PICK(outputs);
+  call.format = random_groups(tested->type, k);
   call.gating = random_gating();
   at_case("%s gated, of %d rows by %d outputs of %d inputs, activation %d, limit %g",
           tested->name, call.m, N(0), k, (int)call.gating.activation.kind,

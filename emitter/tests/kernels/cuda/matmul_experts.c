@@ -7,6 +7,10 @@
 #include "cuda/matmul_experts_bf16.c"
 #include "cuda/matmul_experts_f16.c"
 #include "cuda/matmul_experts_f32.c"
+#include "cuda/matmul_experts_g4.c"
+#include "cuda/matmul_experts_g5.c"
+#include "cuda/matmul_experts_g6.c"
+#include "cuda/matmul_experts_g8.c"
 #include "cuda/matmul_experts_q4.c"
 #include "cuda/matmul_experts_q8.c"
 
@@ -28,17 +32,19 @@ static struct {
       call.bias_type, (int)call.gating.activation.kind,                        \
       bits_of(call.gating.activation.steepness), bits_of(call.gating.limit),   \
       bits_of(call.gating.up_offset)
-#define RUN(name, ...)                                                         \
+#define RUN(name, more, ...)                                                   \
   static void run_##name(void) {                                               \
     if (call.gated)                                                            \
-      cuda_matmul_experts_gated_##name(call.x, __VA_ARGS__, GATED);            \
+      cuda_matmul_experts_gated_##name(call.x, __VA_ARGS__, GATED more);       \
     else                                                                       \
       cuda_matmul_experts_##name(call.x, __VA_ARGS__, call.biases, call.tiles, \
                                  call.out, call.n, call.max_tiles, call.k,     \
-                                 call.bias_type);                              \
+                                 call.bias_type more);                         \
   }
-#define PLAIN(name) RUN(name, call.weights.weights)
-#define SCALED(name) RUN(name, call.weights.weights, call.weights.scales)
+#define PLAIN(name) RUN(name, , call.weights.weights)
+#define SCALED(name) RUN(name, , call.weights.weights, call.weights.scales)
+#define FORMAT , FORMAT_ARGUMENTS(call.weights.format)
+#define GROUPED(name) RUN(name, FORMAT, call.weights.weights, call.weights.scales)
 PLAIN(bf16_medium)
 PLAIN(bf16_small)
 PLAIN(f16_medium)
@@ -48,6 +54,14 @@ SCALED(q8_medium)
 SCALED(q8_small)
 SCALED(q4_medium)
 SCALED(q4_small)
+GROUPED(g4_medium)
+GROUPED(g4_small)
+GROUPED(g5_medium)
+GROUPED(g5_small)
+GROUPED(g6_medium)
+GROUPED(g6_small)
+GROUPED(g8_medium)
+GROUPED(g8_small)
 
 typedef struct {
   const char *name;
@@ -66,6 +80,10 @@ static const kernel kernels[] = {
     {SHAPE(f32_medium), WEIGHT_F32},   {SHAPE(q8_medium), WEIGHT_Q8},
     {SHAPE(q8_small), WEIGHT_Q8},      {SHAPE(q4_medium), WEIGHT_Q4},
     {SHAPE(q4_small), WEIGHT_Q4},
+    {SHAPE(g4_medium), WEIGHT_G4},     {SHAPE(g4_small), WEIGHT_G4},
+    {SHAPE(g5_medium), WEIGHT_G5},     {SHAPE(g5_small), WEIGHT_G5},
+    {SHAPE(g6_medium), WEIGHT_G6},     {SHAPE(g6_small), WEIGHT_G6},
+    {SHAPE(g8_medium), WEIGHT_G8},     {SHAPE(g8_small), WEIGHT_G8},
 };
 
 static element_type type_of_rows(weight_type type) {
@@ -154,7 +172,9 @@ static void test(const kernel *tested, int gated, int k) {
     call.row_tokens[row] = (int32_t)random_index(0, call.tokens - 1);
   const index rows = gated ? call.tokens : call.rows + 1;
   call.x = random_elements(of, rows * k, ORDINARY);
-  call.weights = random_matrix(tested->type, (index)call.experts * call.expert_rows, k);
+  const random_format format = random_groups(tested->type, k);
+  call.weights = random_matrix(tested->type, (index)call.experts * call.expert_rows, k,
+                               &format);
   const element_type bias_type =
       call.bias_type == NO_BIAS ? ELEMENT_F32 : (element_type)call.bias_type;
   call.biases =

@@ -1,13 +1,14 @@
-// Matrices of weights as products of a single row read them.
+// Random matrices of weights of every type.
 #ifndef TESTS_MATRIX_CASE_H
 #define TESTS_MATRIX_CASE_H
 
 #include "check.h"
 
-#include "cuda/row_input.h"
+#include "format_case.h"
 
 SHARED const char *type_name(weight_type type) {
-  static const char *const names[] = {"f32", "bf16", "f16", "q8", "q4"};
+  static const char *const names[] = {"f32", "bf16", "f16", "q8", "q4",
+                                      "g4",  "g5",   "g6",  "g8"};
   return names[type];
 }
 
@@ -15,6 +16,7 @@ typedef struct {
   weight_type type;
   int inputs;
   void *weights, *scales;
+  random_format format; // of groups
 } random_weights;
 
 SHARED element_type element_of(weight_type type) {
@@ -22,11 +24,15 @@ SHARED element_type element_of(weight_type type) {
                             : type == WEIGHT_BF16 ? ELEMENT_BF16 : ELEMENT_F16;
 }
 
-// Returns a matrix in buffers that end where it ends.
-SHARED random_weights random_matrix(weight_type type, index outputs, int inputs) {
+// Returns a matrix in buffers that end where it ends. Only of groups, the format matters.
+SHARED random_weights random_matrix(weight_type type, index outputs, int inputs,
+                                    const random_format *format) {
   const index count = outputs * inputs;
-  random_weights made = {type, inputs, NULL, NULL};
-  if (type == WEIGHT_Q8) {
+  random_weights made = {type, inputs, NULL, NULL, *format};
+  if (is_grouped(type)) {
+    made.weights = random_bytes(type == WEIGHT_G8 ? count : count / 2, -128, 127);
+    made.scales = random_rows(type, format, outputs, inputs);
+  } else if (type == WEIGHT_Q8) {
     made.weights = random_bytes(count, -128, 127);
     made.scales = random_floats(outputs, (exponents){-12, -8});
   } else if (type == WEIGHT_Q4) {
@@ -40,6 +46,13 @@ SHARED random_weights random_matrix(weight_type type, index outputs, int inputs)
 
 SHARED double weight_at(const random_weights *of, index output, index input) {
   const index at = output * of->inputs + input;
+  if (is_grouped(of->type)) {
+    const index row_bytes = of->type == WEIGHT_G8 ? of->inputs : of->inputs / 2;
+    return grouped_weight(of->type, &of->format,
+                          (const uint8_t *)of->weights + output * row_bytes,
+                          (const uint32_t *)of->scales + output * of->format.row_words,
+                          of->inputs, (int)input);
+  }
   if (of->type == WEIGHT_Q8)
     return (double)((int8_t *)of->weights)[at] * ((float *)of->scales)[output];
   if (of->type == WEIGHT_Q4) {
@@ -52,14 +65,9 @@ SHARED double weight_at(const random_weights *of, index output, index input) {
   return load_element(of->weights, element_of(of->type), at);
 }
 
-// Returns by how much an input of a row may be rounded: those of weights that are whole
-// numbers have 15 bits and a sign, of the largest of as many as 16 bytes of weights hold.
-SHARED double rounding_of(weight_type type, const double *row, int input) {
-  const int size = inputs_in_16_bytes(type), first = input / size * size;
-  double most = 0;
-  for (int i = first; i < first + size; ++i)
-    most = fmax(most, fabs(row[i]));
-  return is_whole(type) ? most * 0x1p-16 : 0;
-}
+// The types of weights: those of groups are several formats each.
+#define WEIGHT_TYPES (WEIGHT_G8 + 1)
+
+#define FORMAT_ARGUMENTS(f) (f).format, (f).row_words, (f).second
 
 #endif

@@ -3,11 +3,15 @@
 
 #include "check.h"
 #include "activation_case.h"
-#include "matrix_case.h"
+#include "row_case.h"
 
 #include "cuda/matvec_bf16.c"
 #include "cuda/matvec_f16.c"
 #include "cuda/matvec_f32.c"
+#include "cuda/matvec_g4.c"
+#include "cuda/matvec_g5.c"
+#include "cuda/matvec_g6.c"
+#include "cuda/matvec_g8.c"
 #include "cuda/matvec_q4.c"
 #include "cuda/matvec_q8.c"
 
@@ -25,6 +29,7 @@ static struct {
   gating gating;
   float *x, *residual, *out[MAX_MATRICES];
   void *norm_weight, *norm_bias;
+  random_format format;
   random_weights matrices[MAX_MATRICES];
   void *biases[MAX_MATRICES];
 } call;
@@ -34,26 +39,29 @@ static struct {
       bits_of(call.offset), call.bias_type
 #define ACTIVATION                                                             \
   (int)call.gating.activation.kind, bits_of(call.gating.activation.steepness)
-#define CALLS(name)                                                            \
+#define CALLS(name, ...)                                                       \
   if (call.kind == NORM_GATED)                                                 \
     cuda_norm_gated_##name(ROW, M(0), M(1), o[0], n[0], f[0], f[1],            \
-                           NORM_ARGUMENTS, ACTIVATION, bits_of(call.gating.limit),             \
-                           bits_of(call.gating.up_offset));                    \
+                           NORM_ARGUMENTS, ACTIVATION,                         \
+                           bits_of(call.gating.limit),                         \
+                           bits_of(call.gating.up_offset) __VA_ARGS__);        \
   else if (call.kind == NORM_ACTIVATED)                                        \
     cuda_norm_activated_##name(ROW, M(0), o[0], n[0], f[0], NORM_ARGUMENTS,    \
-                               ACTIVATION);                                    \
+                               ACTIVATION __VA_ARGS__);                        \
   else if (call.kind == MATVEC_ADD)                                            \
     cuda_matvec_add_##name(call.x, M(0), call.residual, o[0], n[0], f[0],      \
                            call.inputs, call.split, call.bias_type,            \
-                           bits_of(call.factor));                              \
+                           bits_of(call.factor) __VA_ARGS__);                  \
   else if (call.count == 1)                                                    \
-    cuda_norm_matvec_##name##_1(ROW, M(0), o[0], n[0], f[0], NORM_ARGUMENTS);  \
+    cuda_norm_matvec_##name##_1(ROW, M(0), o[0], n[0], f[0],                   \
+                                NORM_ARGUMENTS __VA_ARGS__);                   \
   else if (call.count == 2)                                                    \
     cuda_norm_matvec_##name##_2(ROW, M(0), M(1), o[0], o[1], n[0], f[0], n[1], \
-                                f[1], NORM_ARGUMENTS);                               \
+                                f[1], NORM_ARGUMENTS __VA_ARGS__);             \
   else                                                                         \
     cuda_norm_matvec_##name##_3(ROW, M(0), M(1), M(2), o[0], o[1], o[2], n[0], \
-                                f[0], n[1], f[1], n[2], f[2], NORM_ARGUMENTS);                   \
+                                f[0], n[1], f[1], n[2], f[2],                  \
+                                NORM_ARGUMENTS __VA_ARGS__);                   \
   break;
 
 static void body(void) {
@@ -64,13 +72,18 @@ static void body(void) {
 #define ROW call.x, call.norm_weight, call.norm_bias
   switch (call.type) {
 #define M(m) w[m].weights, b[m]
-  case WEIGHT_F32: CALLS(f32)
-  case WEIGHT_BF16: CALLS(bf16)
-  case WEIGHT_F16: CALLS(f16)
+  case WEIGHT_F32: CALLS(f32, )
+  case WEIGHT_BF16: CALLS(bf16, )
+  case WEIGHT_F16: CALLS(f16, )
 #undef M
 #define M(m) w[m].weights, w[m].scales, b[m]
-  case WEIGHT_Q8: CALLS(q8)
-  case WEIGHT_Q4: CALLS(q4)
+  case WEIGHT_Q8: CALLS(q8, )
+  case WEIGHT_Q4: CALLS(q4, )
+#define FORMAT , FORMAT_ARGUMENTS(call.format)
+  case WEIGHT_G4: CALLS(g4, FORMAT)
+  case WEIGHT_G5: CALLS(g5, FORMAT)
+  case WEIGHT_G6: CALLS(g6, FORMAT)
+  case WEIGHT_G8: CALLS(g8, FORMAT)
   }
 }
 
@@ -82,7 +95,8 @@ static void fill(int m) {
   if (call.bias_type >= 0)
     call.biases[m] = random_elements((element_type)call.bias_type,
                                      call.firsts[m] + call.outputs[m], ORDINARY);
-  call.matrices[m] = random_matrix(call.type, call.firsts[m] + call.outputs[m], call.inputs);
+  call.matrices[m] = random_matrix(call.type, call.firsts[m] + call.outputs[m],
+                                   call.inputs, &call.format);
 }
 
 #define MAX_ROW 49152
@@ -143,8 +157,9 @@ static void choose(weight_type type, kernel_kind kind, int count, int inputs) {
   call.kind = kind;
   call.count = count;
   call.inputs = inputs;
+  call.format = random_groups(type, inputs);
   const int is_sliced = inputs > vectors_of_shared(type) * inputs_in_16_bytes(type);
-  call.split = 1 << random_index(0, type == WEIGHT_Q4 && is_sliced ? 2 : 3);
+  call.split = 1 << random_index(0, inputs_in_16_bytes(type) == 32 && is_sliced ? 2 : 3);
   const int has_norm = kind != MATVEC_ADD && inputs <= CAPACITY;
   call.norm = has_norm ? (int)random_index(0, 3) : NORM_NONE;
   call.norm_type = (int)random_index(0, 2);
@@ -168,11 +183,11 @@ static void test(weight_type type, kernel_kind kind, int count, int inputs) {
   for (int m = 0; m < (paired ? 1 : count); ++m)
     units += (int)divide_up(call.outputs[m], paired ? 1 : ROWS(type));
   at_case("%s of %s, %d matrices of %d, %d, %d by %d, split by %d, norm %d of %d, "
-          "bias of %d, activation %d, limit %g",
+          "bias of %d, activation %d, limit %g, form %d of %d in runs of %d",
           kernel_names[kind], type_name(type), count, call.outputs[0],
           call.outputs[1], call.outputs[2], inputs, call.split, call.norm,
           call.norm_type, call.bias_type, (int)call.gating.activation.kind,
-          call.gating.limit);
+          call.gating.limit, call.format.form, call.format.type, call.format.run);
   call.x = random_floats(inputs, ORDINARY);
   if (strange != 0)
     call.x[random_index(0, inputs - 1)] = strange;
@@ -201,8 +216,11 @@ static void test(weight_type type, kernel_kind kind, int count, int inputs) {
 int main(void) {
   begin_tests();
   const int vectors[] = {1, 3, 31, 32, 33, 160, 300};
-  for (int type = 0; type < 5; ++type) {
-    const int size = inputs_in_16_bytes((weight_type)type);
+  for (int type = 0; type < WEIGHT_TYPES; ++type) {
+    // Rows of groups have whole ones.
+    const int size = is_grouped((weight_type)type)
+                         ? GROUP
+                         : inputs_in_16_bytes((weight_type)type);
     for (int v = 0; v < 7; ++v) {
       for (int count = 1; count <= MAX_MATRICES; ++count)
         test((weight_type)type, NORM_MATVEC, count, vectors[v] * size);
@@ -218,7 +236,8 @@ int main(void) {
       test((weight_type)type, MATVEC_ADD, 1, vectors[u] * size);
     }
     // As much as shared memory has, a little more, and several times as much.
-    const int most = vectors_of_shared((weight_type)type) * size;
+    const int most = vectors_of_shared((weight_type)type) *
+                     inputs_in_16_bytes((weight_type)type) / size * size;
     for (int kind = 0; kind < 2; ++kind) {
       test((weight_type)type, kind ? NORM_MATVEC : MATVEC_ADD, kind ? 3 : 1, CAPACITY + GROUP);
       test((weight_type)type, kind ? NORM_MATVEC : MATVEC_ADD, kind ? 3 : 1, most);

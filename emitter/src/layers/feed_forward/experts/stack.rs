@@ -6,9 +6,11 @@ use super::linears::ExpertLinears;
 use crate::{
     form::Form,
     graph::{Graph, Tensor},
-    kernels::{ExpertMatrices, MatvecBias},
+    group_form::GroupForm,
+    kernels::{CudaGroups, ExpertMatrices, MatvecBias},
     layers::{
         builder::Builder,
+        gpu_groups,
         linear::{packed, row_weights, vector},
         quantization::dequantize_q4,
         weights::Weights,
@@ -23,14 +25,17 @@ pub(super) enum Stack {
     Floats(Tensor),
     /// Whole numbers, `[experts, outputs, inputs]`, with scales `[experts, outputs]`.
     Rows([Tensor; 2]),
-    /// Nibbles, `[experts, outputs, groups, 16]`, with scales `[experts, outputs, groups]`.
-    Groups([Tensor; 2]),
+    /// Codes and what groups have, `[experts, outputs, …]`: of [`GroupForm::Q4_0`] nibbles, `[…, groups, 16]`, and scales,
+    /// `[…, groups]`, otherwise as `cuda/groups.h` has them.
+    Groups(GroupForm, [Tensor; 2]),
 }
 
 impl Stack {
     /// Loads the matrices of so many experts.
     pub(super) fn load(b: &mut Builder<'_>, weights: Weights<'_>, experts: usize) -> Self {
-        let form = weights.layers().first().map_or(Form::Floats, |first| b.form(first.weight));
+        // Matrices in several forms become floats, as on CPUs.
+        let mut forms = weights.layers().iter().map(|layer| b.form(layer.weight));
+        let form = forms.next().filter(|&first| forms.all(|form| form == first)).unwrap_or(Form::Floats);
         let (outputs, _) = weights.size();
         let by_expert = |b: &mut Builder<'_>, x: Tensor| {
             let rest = b.graph.shape(x).get(1..).unwrap_or_default().to_vec();
@@ -42,7 +47,7 @@ impl Stack {
                 Self::Floats(by_expert(b, made[0]))
             }
             Form::Rows => Self::Rows(packed(b, weights).map(|part| by_expert(b, part))),
-            Form::Groups(_) => Self::Groups(packed(b, weights).map(|part| by_expert(b, part))),
+            Form::Groups(form) => Self::Groups(form, packed(b, weights).map(|part| by_expert(b, part))),
         }
     }
 
@@ -50,7 +55,7 @@ impl Stack {
     pub(super) fn parts(self) -> (Tensor, Option<Tensor>) {
         match self {
             Self::Floats(weights) => (weights, None),
-            Self::Rows([weights, scales]) | Self::Groups([weights, scales]) => (weights, Some(scales)),
+            Self::Rows([weights, scales]) | Self::Groups(_, [weights, scales]) => (weights, Some(scales)),
         }
     }
 
@@ -69,10 +74,13 @@ impl Stack {
                 let scales = g.broadcast_in_dim(scales, &shape, &[1]);
                 g.multiply(product, scales)
             }
-            Self::Groups(parts) => {
-                let [bytes, scales] = parts.map(|part| of_expert(g, part, expert));
-                let (outputs, inputs) = (g.shape(scales)[0], g.shape(x)[1]);
-                let weight = dequantize_q4(g, bytes, scales, &[outputs, inputs]);
+            Self::Groups(form, parts) => {
+                let parts = parts.map(|part| of_expert(g, part, expert));
+                let (outputs, inputs) = (row_count(g, parts[1]), g.shape(x).last().copied().unwrap_or(1));
+                let weight = match form {
+                    GroupForm::Q4_0 => dequantize_q4(g, parts[0], parts[1], &[outputs, inputs]),
+                    form => gpu_groups::unpacked(g, parts, CudaGroups { form, inputs }),
+                };
                 dot(g, x, weight, Dtype::F32)
             }
         }
@@ -110,6 +118,10 @@ pub(super) fn of_expert(g: &mut Graph, table: Tensor, expert: Tensor) -> Tensor 
     }
     let found = g.dynamic_slice(table, &starts, &sizes);
     g.reshape(found, &rest)
+}
+
+fn row_count(g: &Graph, x: Tensor) -> usize {
+    g.shape(x).first().copied().unwrap_or(1)
 }
 
 /// Computes `[rows, inputs] · [outputs, inputs]ᵀ` of operands in a type.

@@ -1,0 +1,190 @@
+//! The layout of weights in groups on GPUs: `cuda/groups.h`.
+
+use safetensors::Dtype;
+
+use super::{
+    arguments::{Argument as _, Arguments},
+    groups::GroupFormat,
+};
+use crate::group_form::{GROUP, GroupForm, Groups, SUPERBLOCK, Scales};
+
+/// The bytes of a word.
+const WORD: usize = 4;
+
+/// The shift of groups that makes all of a row one run.
+const WHOLE_ROW: usize = 31;
+
+/// Where what groups have is, in words of a row of so many inputs: planes, firsts and seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CudaGroups {
+    pub(crate) form: GroupForm,
+    pub(crate) inputs: usize,
+}
+
+/// Numbers of a row, of so many bytes each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GroupNumbers {
+    pub(crate) count: usize,
+    pub(crate) bytes: usize,
+    /// The logarithm of how many groups share a number.
+    shift: usize,
+}
+
+impl GroupNumbers {
+    /// Returns the words that they take.
+    pub(crate) fn words(self) -> usize {
+        (self.count * self.bytes).div_ceil(WORD)
+    }
+}
+
+impl CudaGroups {
+    fn groups(self) -> usize {
+        self.inputs / GROUP
+    }
+
+    /// Returns how many words of a group have the fifth bit of its codes, or the fifth and the sixth.
+    pub(crate) fn planes(self) -> usize {
+        match self.form.bits {
+            5 => 1,
+            6 => 2,
+            _ => 0,
+        }
+    }
+
+    /// Returns the inputs of a run: as many as a power of two of groups, or all. What a group of another size has is repeated.
+    pub(crate) fn run(self) -> usize {
+        match self.form.scales {
+            Scales::Symmetric(of) | Scales::Zeros(of) | Scales::Minima(of) | Scales::Listed(_, of) => {
+                if of.size == self.inputs { of.size } else { GROUP << (of.size / GROUP).trailing_zeros() }
+            }
+            Scales::Superblocks | Scales::Halves | Scales::ListedBlocks => SUPERBLOCK,
+        }
+    }
+
+    /// Returns the numbers of runs.
+    fn of_runs(self, bytes: usize) -> GroupNumbers {
+        let run = self.run();
+        let is_row = run == self.inputs && !run.is_power_of_two();
+        let shift = if is_row { WHOLE_ROW } else { (run / GROUP).ilog2() as usize };
+        GroupNumbers { count: self.inputs.div_ceil(run), bytes, shift }
+    }
+
+    /// Returns the numbers of groups.
+    fn of_groups(self, bytes: usize) -> GroupNumbers {
+        GroupNumbers { count: self.groups(), bytes, shift: 0 }
+    }
+
+    /// Returns the first numbers that groups have: scales or units.
+    pub(crate) fn firsts(self) -> GroupNumbers {
+        let size = |Groups { dtype, .. }: Groups| dtype.bitsize() / 8;
+        self.of_runs(match self.form.scales {
+            Scales::Symmetric(of) | Scales::Zeros(of) | Scales::Minima(of) | Scales::Listed(_, of) => {
+                size(of)
+            }
+            Scales::Superblocks => 2 * Dtype::F16.bitsize() / 8,
+            Scales::Halves | Scales::ListedBlocks => Dtype::F16.bitsize() / 8,
+        })
+    }
+
+    /// Returns the second numbers, if there are any.
+    pub(crate) fn seconds(self) -> Option<GroupNumbers> {
+        match self.form.scales {
+            Scales::Symmetric(_) | Scales::Listed(..) => None,
+            Scales::Zeros(_) => Some(self.of_runs(1)),
+            Scales::Minima(of) => Some(self.of_runs(of.dtype.bitsize() / 8)),
+            Scales::Superblocks | Scales::Halves => Some(self.of_groups(2)),
+            Scales::ListedBlocks => Some(self.of_groups(1)),
+        }
+    }
+
+    /// Returns the words before the firsts, and before the seconds.
+    pub(crate) fn starts(self) -> [usize; 2] {
+        let first = self.groups() * self.planes();
+        [first, first + self.firsts().words()]
+    }
+
+    /// Returns the words of a row: an even number.
+    pub(crate) fn row_words(self) -> usize {
+        let [_, second] = self.starts();
+        (second + self.seconds().map_or(0, GroupNumbers::words)).next_multiple_of(2)
+    }
+
+    /// Adds the arguments that all kernels have last.
+    pub(super) fn add_numbers(self, arguments: &mut Arguments) {
+        let GroupFormat { form, sizes, .. } = self.form.into();
+        let place = |numbers: GroupNumbers| numbers.shift | (numbers.bytes.ilog2() as usize) << 5;
+        let seconds = self.seconds().map_or(0, place);
+        let format = form | sizes.scale_type << 4 | place(self.firsts()) << 6 | seconds << 13;
+        let [_, second] = self.starts();
+        format.add_to(arguments, "format");
+        self.row_words().add_to(arguments, "row_words");
+        second.add_to(arguments, "second");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{group_form::List, kernels::constant::KernelConstant};
+
+    fn layout(bits: usize, scales: Scales, inputs: usize) -> CudaGroups {
+        CudaGroups { form: GroupForm { bits, scales }, inputs }
+    }
+
+    /// Compares the arguments `format`, `row_words` and `second`.
+    fn assert_numbers(of: CudaGroups, expected: [usize; 3]) {
+        let mut arguments = Arguments::default();
+        of.add_numbers(&mut arguments);
+        let found: Vec<_> = arguments.sizes.into_iter().map(|(_, number)| number).collect();
+        assert_eq!(found, expected.map(KernelConstant::from), "{}", of.form.name());
+    }
+
+    #[test]
+    fn formats_are_as_kernels_read_them() {
+        let groups = |size, dtype| Groups { size, dtype };
+        // 4 groups of 128 inputs each, in f16.
+        let of = layout(4, Scales::Symmetric(groups(128, Dtype::F16)), 512);
+        assert_numbers(of, [2 << 4 | (2 | 1 << 5) << 6, 2, 2]);
+        let of = layout(4, Scales::Zeros(groups(128, Dtype::BF16)), 512);
+        assert_numbers(of, [1 | 1 << 4 | (2 | 1 << 5) << 6 | 2 << 13, 4, 2]);
+        let of = layout(5, Scales::Superblocks, 320);
+        assert_numbers(of, [3 | 2 << 4 | (3 | 2 << 5) << 6 | (1 << 5) << 13, 18, 12]);
+        let of = layout(6, Scales::Halves, 256);
+        assert_numbers(of, [4 | 2 << 4 | (3 | 1 << 5) << 6 | (1 << 5) << 13, 22, 17]);
+        let of = layout(4, Scales::Listed(List::E2m1, groups(32, Dtype::F32)), 96);
+        assert_numbers(of, [5 | (2 << 5) << 6, 4, 3]);
+    }
+
+    #[test]
+    fn runs_are_powers_of_two_or_rows() {
+        let run = |size: usize, inputs: usize| {
+            let of = layout(8, Scales::Minima(Groups { size, dtype: Dtype::F16 }), inputs);
+            (of.run(), of.firsts().shift)
+        };
+        assert_eq!(
+            [run(64, 192), run(96, 192), run(192, 192), run(256, 256)],
+            [(64, 1), (32, 0), (192, WHOLE_ROW), (256, 3)]
+        );
+    }
+
+    #[test]
+    fn rows_take_little_more_than_panels_do() {
+        for (bits, scales) in [
+            (4, Scales::Superblocks),
+            (5, Scales::Superblocks),
+            (6, Scales::Halves),
+            (4, Scales::ListedBlocks),
+            (4, Scales::Zeros(Groups { size: 128, dtype: Dtype::F16 })),
+            (8, Scales::Symmetric(Groups { size: 32, dtype: Dtype::F16 })),
+        ] {
+            let of = layout(bits, scales, 2048);
+            let codes = of.inputs * if bits == 8 { 8 } else { 4 } / 8;
+            let (bytes, panels) = (codes + of.row_words() * WORD, of.form.row_bytes(of.inputs));
+            assert!(
+                bytes >= panels - WORD && bytes * 100 <= panels * 103,
+                "{}: {bytes}, {panels}",
+                of.form.name()
+            );
+        }
+    }
+}

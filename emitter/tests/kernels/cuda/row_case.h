@@ -1,0 +1,19 @@
+// Inputs of products of a single row.
+#ifndef TESTS_ROW_CASE_H
+#define TESTS_ROW_CASE_H
+
+#include "matrix_case.h"
+
+#include "cuda/row_input.h"
+
+// Returns by how much an input of a row may be rounded: those of weights that are whole
+// numbers have 15 bits and a sign, of the largest of as many as 16 bytes of weights hold.
+SHARED double rounding_of(weight_type type, const double *row, int input) {
+  const int size = inputs_in_16_bytes(type), first = input / size * size;
+  double most = 0;
+  for (int i = first; i < first + size; ++i)
+    most = fmax(most, fabs(row[i]));
+  return is_whole(type) ? most * 0x1p-16 : 0;
+}
+
+#endif
