@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     bench::{embeddings, opening, peers, programs, python, serving, sparse},
-    check::{ci, conform, emulate, fuzz, goldens, gpu, lanes, presets, ray, tidy},
+    check::{ci, conform, emulate, fuzz, goldens, gpu, lanes, presets, ptxas, ray, tidy},
     dist::{trial, wheel},
     toolchain::{doctor, setup},
     workspace::Workspace,
@@ -63,6 +63,15 @@ enum Task {
         /// Accept what the emitter emits now, first
         #[arg(long)]
         bless: bool,
+    },
+    /// Assemble every kernel for GPUs with the real ptxas, against the committed table
+    Ptxas {
+        /// Write the table
+        #[arg(long)]
+        bless: bool,
+        /// Assemble those kernels alone whose PTX has changed, and a sample, as CI does
+        #[arg(long, conflicts_with = "bless")]
+        changed: bool,
     },
     /// Run StableHLO's own tests through the whole path, against the committed ledger
     Conform(conform::Conform),
@@ -129,6 +138,10 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::TestProgram { program, arguments } => lanes::run_program(&program, &arguments),
         Task::Compile { arguments } => tasks::compile(workspace, &arguments),
         Task::Goldens { bless } => goldens::goldens(workspace, goldens::Scope::All, bless),
+        Task::Ptxas { bless, changed } => {
+            let scope = if changed { goldens::Scope::Parts } else { goldens::Scope::All };
+            ptxas::ptxas(workspace, scope, bless)
+        }
         Task::Conform(options) => conform::conform(workspace, &options),
         Task::Emulate(options) => emulate::emulate(workspace, &options),
         Task::Ray(options) => ray::ray(workspace, &options),

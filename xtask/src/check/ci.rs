@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, bail};
 
 use super::{
     goldens::{Scope, goldens},
+    ptxas::ptxas,
     tidy::tidy,
 };
 use crate::{
@@ -39,6 +40,7 @@ const STAGES: &[Stage] = &[
     }),
     ("compile", |workspace| shell::run(&mut workspace.cargo(&format!("test {WHOLE} --no-run --locked")))),
     ("goldens", |workspace| goldens(workspace, Scope::Parts, false)),
+    ("ptxas", |workspace| ptxas(workspace, Scope::Parts, false)),
     // The command of README.md. A changed snapshot fails and is not written. One run names all that fails:
     // a test of the first crate says nothing about the last.
     ("test", |workspace| {

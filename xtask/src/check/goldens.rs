@@ -46,11 +46,11 @@ const FOR_VULKAN: [&str; 1] = ["--iree-hal-target-device=vulkan"];
 /// The beginning of the names of whole models, which the tests of bundles compile, too, in every form, and run.
 const MODEL: &str = "emitter/tests/snapshots/goldens__program_";
 
-/// Which goldens are compiled.
+/// How much is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     All,
-    /// All but whole models.
+    /// What CI has time for.
     Parts,
 }
 
@@ -75,11 +75,7 @@ pub(crate) fn goldens(workspace: &Workspace, scope: Scope, bless: bool) -> Resul
     let folder = workspace.root.join("target/goldens");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     // Modules with kernels link these objects.
-    let objects = folder.join("kernels");
-    // With the features of the tests, which have compiled this or compile nothing of it again.
-    shell::run_to_stderr(&mut workspace.cargo(&format!("build --quiet {WHOLE} --example kernels")))?;
-    let kernels = workspace.target()?.join("debug/examples/kernels");
-    shell::run_to_stderr(std::process::Command::new(kernels).arg(&objects))?;
+    write_kernels(workspace, &folder.join("kernels"))?;
     let compiler = detect::iree_compile_path(workspace);
     let outcomes = compile_all(&compiler, &goldens, &folder);
 
@@ -101,6 +97,17 @@ pub(crate) fn goldens(workspace: &Workspace, scope: Scope, bless: bool) -> Resul
         );
     }
     shell::print(&format!("{} goldens passed iree-compile\n", goldens.len()))
+}
+
+/// Writes the emitter's compiled kernels to a folder, and nothing else that was there.
+pub(super) fn write_kernels(workspace: &Workspace, folder: &Path) -> Result<()> {
+    // With the features of the tests, which have compiled this or compile nothing of it again.
+    shell::run_to_stderr(&mut workspace.cargo(&format!("build --quiet {WHOLE} --example kernels")))?;
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    let kernels = workspace.target()?.join("debug/examples/kernels");
+    shell::run_to_stderr(std::process::Command::new(kernels).arg(folder))
 }
 
 /// Compiles goldens into files of their numbers. Returns for each its milliseconds, and the error if it fails.
@@ -175,7 +182,7 @@ fn golden(name: String, text: &str) -> Option<Golden> {
 }
 
 /// Returns the text after the header of a `.snap` file.
-fn body_of_snapshot(text: &str) -> &str {
+pub(super) fn body_of_snapshot(text: &str) -> &str {
     let Some(rest) = text.strip_prefix("---\n") else { return text };
     rest.split_once("\n---\n").map_or(text, |(_, body)| body)
 }

@@ -15,6 +15,7 @@ pub(crate) mod lanes;
 mod markdown;
 mod pins;
 pub(crate) mod presets;
+pub(crate) mod ptxas;
 pub(crate) mod ray;
 mod spelling;
 mod tables;

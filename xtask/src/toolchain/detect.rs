@@ -17,6 +17,8 @@ use crate::{shell, workspace::Workspace};
 
 const CMAKE_VERSION: [u32; 2] = [3, 26];
 const QEMU_VERSION: [u32; 2] = [7, 2];
+/// The wheel that has ptxas.
+const PTXAS_WHEEL: &str = "nvidia-cuda-nvcc-cu12";
 const SIMDE_VERSION: [u32; 3] = [0, 7, 4];
 
 pub(crate) fn compiler(workspace: &Workspace) -> Detection {
@@ -175,6 +177,37 @@ pub(crate) fn cuda(workspace: &Workspace) -> Detection {
     } else {
         Detection::WrongVersion { found: version, path: folder }
     }
+}
+
+/// Detects the assembler for GPUs, of the version that the table of registers is of.
+pub(crate) fn ptxas(workspace: &Workspace) -> Detection {
+    let path = ptxas_path(workspace);
+    let Some(version) = version_of_ptxas(workspace) else { return Detection::Missing { path } };
+    let pinned = wheels::pinned("cuda").unwrap_or_default();
+    if pinned.iter().any(|wheel| wheel.name == PTXAS_WHEEL && wheel.version == version) {
+        Detection::Found { version, path }
+    } else {
+        Detection::WrongVersion { found: version, path }
+    }
+}
+
+/// Returns the path of the ptxas that checks use, installed or not.
+pub(crate) fn ptxas_path(workspace: &Workspace) -> PathBuf {
+    let installed = || workspace.toolchain.join("cuda/bin/ptxas");
+    workspace.variable("MLXCEL_PTXAS").unwrap_or_else(installed)
+}
+
+/// Asks ptxas for its version.
+pub(crate) fn version_of_ptxas(workspace: &Workspace) -> Option<String> {
+    let text = shell::output(workspace.command(ptxas_path(workspace)).arg("--version")).ok()?;
+    Some(ptxas_version(&text).to_owned())
+}
+
+/// Returns `12.9.86` of `release 12.9, V12.9.86`.
+fn ptxas_version(text: &str) -> &str {
+    let number = |word: &'_ str| word.starts_with(|c: char| c.is_ascii_digit());
+    let mut words = text.split_whitespace().filter_map(|word| word.strip_prefix('V'));
+    words.find(|word| number(word)).unwrap_or("an unknown version")
 }
 
 pub(crate) fn vulkan(workspace: &Workspace) -> Detection {
@@ -399,6 +432,14 @@ mod tests {
             release(version) == IREE_VERSION
         });
         assert_eq!(detection, Detection::WrongVersion { found: "3.12.1".to_owned(), path });
+    }
+
+    #[test]
+    fn the_version_of_ptxas_is_the_whole_one() {
+        let text =
+            "ptxas: NVIDIA (R) Ptx optimizing assembler\nCuda compilation tools, release 12.9, V12.9.86\n";
+        assert_eq!(ptxas_version(text), "12.9.86");
+        assert_eq!(ptxas_version("Void"), "an unknown version");
     }
 
     #[test]

@@ -131,6 +131,18 @@ pub(crate) const PARTS: &[Part] = &[
         detect: detect::cuda,
     },
     Part {
+        name: "ptxas",
+        expected: "ptxas of the pinned version",
+        need: Need::Tests,
+        supply: Supply::Wheels("cuda"),
+        variables: &[Variable {
+            name: "MLXCEL_PTXAS",
+            meaning: "a ptxas executable of the pinned version",
+            default: None,
+        }],
+        detect: detect::ptxas,
+    },
+    Part {
         name: "vulkan",
         expected: "libvulkan.so.1 and a driver (Mesa's lavapipe is one)",
         need: Need::Tests,

@@ -1,6 +1,9 @@
 //! `cargo xtask setup`: installs the parts of the toolchain that are missing.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use anyhow::{Result, bail};
 
@@ -54,14 +57,15 @@ fn setup_for(workspace: &Workspace, needs: &[Need]) -> Result<()> {
         }
         eprintln!("warning: {error:#}");
     }
+    let supplies = distinct(&wanted);
     // One waits for the network while another unpacks.
-    let supplied = parallel::map(&wanted, |part| match part.supply {
+    let supplied = parallel::map(&supplies, |part| match part.supply {
         Supply::Wheels(name) => wheels::install(workspace, name),
         Supply::Venv(name) => venv::install(workspace, name),
         Supply::Unpacked(package) => apt::unpack(package, &workspace.toolchain.join(package)),
         Supply::Debian(_) | Supply::Cargo => Ok(()),
     });
-    for (part, supplied) in wanted.iter().zip(supplied) {
+    for (part, supplied) in supplies.iter().zip(supplied) {
         match supplied {
             Err(error) if part.need == Need::Tests => eprintln!("warning: {error:#}"),
             done => done?,
@@ -69,6 +73,16 @@ fn setup_for(workspace: &Workspace, needs: &[Need]) -> Result<()> {
     }
     eprintln!("{}", report(workspace, &missing)?);
     Ok(())
+}
+
+/// Returns the parts without those that come in the same wheels as an earlier one.
+fn distinct<'p>(parts: &[&'p Part]) -> Vec<&'p Part> {
+    let mut found = BTreeSet::new();
+    let is_new = |part: &&Part| match part.supply {
+        Supply::Wheels(name) => found.insert(name),
+        _ => true,
+    };
+    parts.iter().copied().filter(is_new).collect()
 }
 
 /// Lists the Debian packages of the parts, and pip's if something has to be fetched with them.
@@ -117,6 +131,16 @@ mod tests {
 
     fn part(need: Need, detect: fn(&Workspace) -> Detection) -> Part {
         Part { name: "minilm", expected: "one", need, supply: Supply::Cargo, variables: &[], detect }
+    }
+
+    #[test]
+    fn wheels_of_several_parts_are_installed_once() {
+        let cuda: Vec<&Part> =
+            PARTS.iter().filter(|part| matches!(part.supply, Supply::Wheels("cuda"))).collect();
+        assert_eq!(cuda.len(), 2);
+        let names: Vec<&str> = distinct(&cuda).iter().map(|part| part.name).collect();
+        // The build needs it, so that its failure is an error.
+        assert_eq!(names, ["cuda headers"]);
     }
 
     #[test]
