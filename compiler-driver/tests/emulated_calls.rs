@@ -201,10 +201,37 @@ fn a_profile_has_all_kernels_of_the_steps() {
     let of = |name: &str| dispatches.iter().find(|found| found["name"] == name).as_ref().map(calls);
     assert_eq!(of("cuda_norm_gated_f32"), Some((STEPS * LAYERS) as u64), "{json:#}");
     assert_eq!(of("cuda_argmax"), Some(STEPS as u64), "{json:#}");
+    check_traffic(dispatches, STEPS as u64);
     // One after the other, within the whole.
     let times: Vec<_> = dispatches.iter().map(|found| found["time_ms"].as_f64().unwrap()).collect();
     assert!(times.iter().all(|&ms| ms > 0.0), "{json:#}");
     assert!(times.iter().sum::<f64>() <= profile["total_ms"].as_f64().unwrap(), "{json:#}");
+}
+
+/// Checks the bytes of kernels in steps of `gqa` from an empty cache.
+fn check_traffic(dispatches: &[Value], steps: u64) {
+    // Of the fixture: its weights are `f32`.
+    let [hidden, intermediate, heads, kv_heads, head_dim] = [32, 80, 8, 2, 8_u64];
+    let of = |name: &str| {
+        let found = dispatches.iter().find(|found| found["name"] == name).unwrap();
+        let bytes = found["bytes"].as_f64().unwrap();
+        let time = found["time_ms"].as_f64().unwrap() / 1e3;
+        assert!((found["bytes_s"].as_f64().unwrap() - bytes / time).abs() < 1.0, "{found}");
+        bytes
+    };
+    let gated = 4 * (2 * hidden * intermediate + 2 * hidden + intermediate);
+    assert_eq!(of("cuda_norm_gated_f32"), (steps * LAYERS as u64 * gated) as f64);
+    // Each product adds to the residual stream.
+    let added = |inputs: u64| 4 * (inputs * hidden + inputs + 2 * hidden);
+    let outer = added(heads * head_dim) + added(intermediate);
+    assert_eq!(of("cuda_matvec_add_f32"), (steps * LAYERS as u64 * outer) as f64);
+    // Keys and values of all positions before, on average one in each step.
+    let position = 2 * 4 * kv_heads * head_dim;
+    let attention = of("cuda_decode_attention_f32_64");
+    let least = steps * LAYERS as u64 * position;
+    assert!(attention > least as f64 && attention < 20.0 * least as f64, "{attention}");
+    let unknown: Vec<_> = dispatches.iter().filter(|found| found["bytes"].is_null()).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
 }
 
 /// The emulator fails if a kernel that begins early reads or writes anything too early.

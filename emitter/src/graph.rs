@@ -19,6 +19,7 @@ use std::{
 use safetensors::Dtype;
 
 use crate::{
+    cost::Cost,
     error::Error,
     types::{TensorType, ValueType},
 };
@@ -47,6 +48,8 @@ pub(crate) struct Op {
     pub(crate) scope: String,
     /// The symbol of the kernel that it calls.
     pub(crate) kernel: Option<String>,
+    /// What a call of the kernel takes, if it is one for GPUs.
+    pub(crate) cost: Cost,
 }
 
 impl Op {
@@ -295,6 +298,7 @@ impl Graph {
             results: results.clone(),
             scope: self.scopes.join("."),
             kernel: None,
+            cost: Cost::default(),
         };
         self.note_views(&op);
         self.push(op);
@@ -317,10 +321,10 @@ impl Graph {
         }
     }
 
-    /// Notes that the last op calls the kernel with this symbol.
-    pub(crate) fn set_kernel(&mut self, symbol: String) {
+    /// Notes that the last op calls the kernel with this symbol, and what that takes.
+    pub(crate) fn set_kernel(&mut self, symbol: String, cost: Cost) {
         if let Some(op) = self.regions.last_mut().and_then(|region| region.ops.last_mut()) {
-            op.kernel = Some(symbol);
+            (op.kernel, op.cost) = (Some(symbol), cost);
         }
     }
 

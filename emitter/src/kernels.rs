@@ -19,6 +19,7 @@ mod capabilities;
 mod chain;
 mod compensate;
 mod constant;
+mod cost;
 mod cuda_attention;
 mod cuda_expert_rows;
 mod cuda_experts;

@@ -3,6 +3,7 @@
 mod chains;
 mod collected;
 mod context;
+mod cost;
 mod decode;
 mod error;
 mod form;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mlxcel_artifacts::Traffic;
 
 use crate::{
+    cost::Calls,
     error::Error,
     global::{Global, Init},
     graph::{Function, Graph, Op, Tensor},
@@ -108,7 +109,7 @@ impl Module {
     fn dispatched(&self) -> impl Iterator<Item = &Executable> {
         let mut symbols = BTreeSet::new();
         for function in &self.functions {
-            collect_kernels(&function.body.ops, &mut symbols);
+            each_op(&function.body.ops, &mut |op| symbols.extend(op.kernel.as_deref()));
         }
         symbols.into_iter().filter_map(|symbol| self.executables.get(symbol))
     }
@@ -123,14 +124,32 @@ impl Module {
         objects
     }
 
-    /// Returns how much its kernels read and write, by the names of their dispatches. Kernels for GPUs are left out: their
-    /// dispatches have one name for all sizes.
+    /// Returns how much its kernels read and write, by the names of their dispatches. Those of a GPU have one name for all sizes,
+    /// so that it follows that of the function, `step_1.cuda_argmax`, and the traffic is that of a call of the function, on average.
     #[must_use]
     pub fn traffic(&self) -> BTreeMap<String, Traffic> {
         let named = self.dispatched().filter(|executable| !executable.is_gpu());
         let own = named.map(|executable| (executable.entry(), executable.traffic()));
         let chains = self.chains.iter().enumerate();
-        own.chain(chains.map(|(index, chain)| (Chain::entry(index), chain.traffic()))).collect()
+        let chains = chains.map(|(index, chain)| (Chain::entry(index), chain.traffic()));
+        let of_gpus = self.functions.iter().flat_map(|function| {
+            let calls = self.gpu_calls(function).into_iter();
+            calls.map(|(kernel, calls)| (format!("{}.{kernel}", function.name), calls.mean_traffic()))
+        });
+        own.chain(chains).chain(of_gpus).collect()
+    }
+
+    /// Returns the calls of kernels for GPUs in a function, by the names of their dispatches.
+    pub(crate) fn gpu_calls(&self, function: &Function) -> BTreeMap<String, Calls> {
+        let mut found: BTreeMap<String, Calls> = BTreeMap::new();
+        let mut add = |op: &Op| {
+            let executable = op.kernel.as_deref().and_then(|symbol| self.executables.get(symbol));
+            if let Some(executable) = executable.filter(|executable| executable.is_gpu()) {
+                found.entry(executable.entry()).or_default().add(op.cost);
+            }
+        };
+        each_op(&function.body.ops, &mut add);
+        found
     }
 
     /// Adds a public function.
@@ -150,12 +169,12 @@ impl Module {
     }
 }
 
-/// Collects the symbols of the kernels that ops call, those in regions included.
-fn collect_kernels<'o>(ops: &'o [Op], symbols: &mut BTreeSet<&'o str>) {
+/// Passes on every op, those in regions included.
+fn each_op<'o>(ops: &'o [Op], found: &mut impl FnMut(&'o Op)) {
     for op in ops {
-        symbols.extend(op.kernel.as_deref());
+        found(op);
         for region in &op.regions {
-            collect_kernels(&region.ops, symbols);
+            each_op(&region.ops, found);
         }
     }
 }

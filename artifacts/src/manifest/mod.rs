@@ -223,7 +223,8 @@ pub struct TargetArtifact {
     /// Up to format 2, how many positions a sequence can go back before layers with a window miss some in the cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rewind: Option<usize>,
-    /// The memory traffic of dispatches by name, as far as it is known.
+    /// The memory traffic of dispatches by name, as far as it is known. Of a GPU's kernels, the name follows the function's, and the
+    /// traffic is the mean of its calls: `step_1.cuda_argmax`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dispatches: BTreeMap<String, Traffic>,
     /// The packing of the checkpoint's tensors, if the module does not read them as they are.

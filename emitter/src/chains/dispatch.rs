@@ -6,6 +6,7 @@ use safetensors::Dtype;
 
 use super::{members::Members, uses::Uses};
 use crate::{
+    cost::Cost,
     graph::{Graph, Op, Tensor},
     kernels::{CPU_CONTAINER, Chain, Link, Place},
     module::Module,
@@ -75,6 +76,7 @@ pub(super) fn dispatch(
         results: results.chain([counted]).collect(),
         scope: scope.unwrap_or_default(),
         kernel: None,
+        cost: Cost::default(),
     });
     counted
 }

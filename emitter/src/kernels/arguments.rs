@@ -41,6 +41,8 @@ pub(crate) struct Arguments {
     pub(crate) numbers: Vec<(&'static str, HostIndex)>,
     /// Numbers that are known at compile time.
     pub(crate) sizes: Vec<(&'static str, KernelConstant)>,
+    /// The operands of which the kernel reads a part, with what it reads and what there is, such as rows.
+    pub(crate) parts_read: Vec<(&'static str, [usize; 2])>,
 }
 
 /// A value that stands for one parameter, or for a group of adjacent ones.

@@ -138,7 +138,8 @@ impl Kernel for CudaMatmulExperts {
         let mut arguments = Arguments::default();
         let all = &mut arguments;
         x.add_to(all, "x");
-        matrices.add_operands(all);
+        // Each row is of one expert.
+        matrices.add_operands(all, out.shape[0]);
         tile_list.add_to(all, "tiles");
         if let Some(GatedExperts { row_tokens, .. }) = gated {
             row_tokens.add_to(all, "row_tokens");

@@ -26,6 +26,7 @@ pub(crate) struct ExpertMatrices {
     pub(crate) bias_type: MatvecBias,
     /// Outputs of an expert, of all its layers.
     pub(crate) outputs: usize,
+    pub(crate) experts: usize,
 }
 
 /// Where the rows of a gate and of what it gates are among an expert's: the gate's are `step` apart, from the first one on.
@@ -67,7 +68,10 @@ pub(crate) struct CudaExpertsAdd {
 }
 
 impl ExpertMatrices {
-    pub(super) fn add_operands(&self, arguments: &mut Arguments) {
+    /// Adds the operands of a call that reads the matrices of so many experts at most.
+    pub(super) fn add_operands(&self, arguments: &mut Arguments, active: usize) {
+        let part = [active.min(self.experts), self.experts];
+        arguments.parts_read.extend(["w", "s", "b"].map(|operand| (operand, part)));
         self.weight.add_to(arguments, "w");
         if let Some(scales) = self.scales {
             scales.add_to(arguments, "s");
@@ -110,7 +114,7 @@ impl Kernel for CudaExpertsGated {
             self;
         row.add_operands(all);
         logits.add_to(all, "logits");
-        matrices.add_operands(all);
+        matrices.add_operands(all, active);
         TensorType::new(Dtype::F32, [active * outputs]).add_to(all, "out");
         TensorType::new(Dtype::I32, [active]).add_to(all, "token_experts");
         TensorType::new(Dtype::F32, [active]).add_to(all, "token_shares");
@@ -162,7 +166,7 @@ impl Kernel for CudaExpertsAdd {
         x.add_to(all, "x");
         token_experts.add_to(all, "token_experts");
         token_shares.add_to(all, "token_shares");
-        matrices.add_operands(all);
+        matrices.add_operands(all, active);
         residual.add_to(all, "residual");
         out.add_to(all, "out");
         matrices.outputs.add_to(all, "n");

@@ -46,7 +46,7 @@ pub(crate) struct Executable {
     pub(super) operands: Vec<(&'static str, TensorType)>,
     /// The operands that are the cache, `[pages, 2 · layers, kv_heads, 64, …]`. A call reads one layer's keys and values in
     /// them, up to the last position that is attended to, or writes those of its rows.
-    cache: Range<usize>,
+    pub(super) cache: Range<usize>,
     /// Whether it writes to the cache. Then the cache is among its results, after the others.
     overwrites_cache: bool,
     /// Tensors that it writes.
@@ -55,6 +55,8 @@ pub(crate) struct Executable {
     pub(super) numbers: Vec<&'static str>,
     /// Numbers that are known at compile time.
     pub(super) sizes: Vec<(&'static str, KernelConstant)>,
+    /// The operands of which a call reads a part: what it reads, and what there is.
+    pub(super) parts_read: Vec<(&'static str, [usize; 2])>,
     pub(super) grid: Grid,
 }
 
@@ -70,7 +72,8 @@ impl Call {
     /// Prepares a call of `kernel` whose operands are tensors of `graph`.
     pub(crate) fn new(graph: &Graph, isa: Isa, kernel: impl Kernel, grid: Grid) -> Self {
         let function = kernel.function();
-        let Arguments { operands, cache, overwrites_cache, results, numbers, sizes } = kernel.arguments();
+        let Arguments { operands, cache, overwrites_cache, results, numbers, sizes, parts_read } =
+            kernel.arguments();
         let executable = Executable {
             isa,
             function: function.name.into(),
@@ -81,6 +84,7 @@ impl Call {
             results,
             numbers: numbers.iter().map(|&(name, _)| name).collect(),
             sizes,
+            parts_read,
             grid,
         };
         Self {
@@ -110,6 +114,7 @@ impl Executable {
             results: results.into_iter().map(|ty| ("result", ty)).collect(),
             numbers: Vec::new(),
             sizes: constants.into_iter().map(|constant| ("attribute", constant)).collect(),
+            parts_read: Vec::new(),
             grid,
         }
     }

@@ -280,7 +280,7 @@ fn executables_of_experts(
 ) -> [Executable; 2] {
     let x = row.x;
     let bias_type = MatvecBias::None;
-    let matrices = ExpertMatrices { weights, weight, scales, bias: x, bias_type, outputs: 32 };
+    let matrices = ExpertMatrices { weights, weight, scales, bias: x, bias_type, outputs: 32, experts: 2 };
     let gated = CudaExpertsGated {
         row,
         inputs: 64,
@@ -319,7 +319,7 @@ fn executables_of_expert_rows(
     let gate = MatvecGate { limit: F32Bits(0.0), up_offset: F32Bits(0.0) };
     let gated = GatedExperts { row_tokens: numbers, rows: PairedRows { up: 1, step: 2 }, activation, gate };
     let bias_type = MatvecBias::Of(0);
-    let matrices = ExpertMatrices { weights, weight, scales, bias: x, bias_type, outputs: 64 };
+    let matrices = ExpertMatrices { weights, weight, scales, bias: x, bias_type, outputs: 64, experts: 2 };
     [(Some(gated), g.dtype(x)), (None, Dtype::F32)].map(|(gated, ty)| {
         let call = CudaMatmulExperts {
             tiles,

@@ -106,7 +106,7 @@ impl Graph {
         let results = results.into_iter().map(Into::into).collect();
         let results = self.op_with_regions(OP, &all, attributes, vec![], results);
         if !Self::poisoned(&results) {
-            self.set_kernel(executable.symbol());
+            self.set_kernel(executable.symbol(), executable.cost(operands));
         }
         for (&result, &operand) in results.iter().skip(made).zip(&overwritten) {
             self.set_extent(result, operand);

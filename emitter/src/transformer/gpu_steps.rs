@@ -1,14 +1,15 @@
 //! What a step on a GPU is made of, in models of every family. A step of kernels alone allocates nothing and is replayed as one
 //! graph; other ops are generated code, whose results are allocated in every call.
 
-use mlxcel_artifacts::Float;
+use mlxcel_artifacts::{Float, Quant};
 use mlxcel_models::{Preset, Storage};
 use safetensors::Dtype;
 
-use super::build;
+use super::{build, parameters, step_bytes::step_bytes};
 use crate::{
     graph::Function,
     kernels::Isa,
+    module::Module,
     plan::{Numerics, Plan},
     scratch::is_generated,
 };
@@ -49,15 +50,46 @@ fn counts(function: &Function) -> String {
     format!("{kernels:>3} + {generated:<3}")
 }
 
+/// Returns the module of a model's first two layers, with the bytes of weights that its steps read.
+fn small(name: &str, quant: Quant) -> (Module, u64) {
+    let mut model = Preset::find(name).unwrap().model().unwrap();
+    model.blocks.truncate(2);
+    let plan = Plan { quant, ..Plan::new(&model, Float::Bf16, 2048) };
+    let plan = plan.for_target(Numerics { gpu: Some(Isa::Sm90), ..Numerics::default() });
+    let stored = Storage::all(Dtype::BF16);
+    let (module, packing) = build(&model, &plan, &stored).unwrap();
+    let packed = packing.has_functions().then(|| packing.finish().unwrap());
+    let bytes = step_bytes(&model, &parameters(&model, &stored), packed.as_ref());
+    (module, bytes)
+}
+
+/// Other kernels of one row than those of products read little. Generated code reads the rest of the weights, if there is some.
+#[test]
+fn kernels_of_a_step_move_its_weights_and_little_else() {
+    let mut whole = 0;
+    let mut all = PRESETS.map(|name| (name, Quant::None)).to_vec();
+    all.extend(
+        ["llama-3.2-1b", "qwen3-30b-a3b"].into_iter().flat_map(|name| [(name, Quant::Q8), (name, Quant::Q4)]),
+    );
+    for (name, quant) in all {
+        let (module, weights) = small(name, quant);
+        let step = module.functions().iter().find(|function| function.name == "step_1").unwrap();
+        let calls = module.gpu_calls(step);
+        let moved: u64 = calls.values().map(|calls| calls.cost.traffic.bytes).sum();
+        let share = moved as f64 / weights as f64;
+        let is_whole = !step.body.ops.iter().any(is_generated);
+        whole += usize::from(is_whole);
+        let least = if is_whole { 1.0 } else { 0.0 };
+        assert!((least..1.05).contains(&share), "{name} in {quant}: {moved} of {weights}: {calls:#?}");
+    }
+    assert!(whole >= PRESETS.len(), "kernels compute the whole step of {whole} models");
+}
+
 #[test]
 fn steps_are_made_of_kernels() {
     let mut table = "kernels and other ops of two layers, for 1, 8 and 512 rows\n".to_owned();
     for name in PRESETS {
-        let mut model = Preset::find(name).unwrap().model().unwrap();
-        model.blocks.truncate(2);
-        let plan = Plan::new(&model, Float::Bf16, 2048);
-        let plan = plan.for_target(Numerics { gpu: Some(Isa::Sm90), ..Numerics::default() });
-        let (module, _) = build(&model, &plan, &Storage::all(Dtype::BF16)).unwrap();
+        let (module, _) = small(name, Quant::None);
         let of = |step: &str| {
             let found = module.functions().iter().find(|function| function.name == step);
             found.map_or_else(String::new, counts)

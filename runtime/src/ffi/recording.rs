@@ -133,6 +133,9 @@ impl Recording {
     unsafe fn take(&self, device: *mut raw::Device, call: &str, collect: Collect) {
         let mut result = Ok(());
         self.trace.add(|events| {
+            if !call.is_empty() {
+                events.name_function(call);
+            }
             let mut target = Target { recording: self, call, events };
             // SAFETY: the caller's promise; `found` is given the target that it expects.
             result = check(unsafe { collect(device, found, ptr::from_mut(&mut target).cast()) });

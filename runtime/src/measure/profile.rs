@@ -102,15 +102,24 @@ impl Recorded {
         }
         let since = |dispatch: Dispatch| match before.get(&dispatch.name) {
             None => dispatch,
-            Some(Dispatch { name: _, calls, time }) => {
-                Dispatch { calls: dispatch.calls - calls, time: dispatch.time - *time, ..dispatch }
-            }
+            Some(before) => difference(dispatch, before),
         };
         let dispatches = trace.dispatches().into_iter().map(since);
         let mut dispatches: Vec<Dispatch> = dispatches.filter(|dispatch| dispatch.calls > 0).collect();
         dispatches.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
         Ok(Profile { work, positions, total, dispatches })
     }
+}
+
+/// Returns the calls of a dispatch since an earlier time.
+fn difference(now: Dispatch, before: &Dispatch) -> Dispatch {
+    let Dispatch { name, calls, time, functions } = now;
+    let since = |(function, calls): (String, u64)| {
+        let earlier = before.functions.get(&function).copied().unwrap_or(0);
+        (function, calls - earlier)
+    };
+    let functions = functions.into_iter().map(since).filter(|(_, calls)| *calls > 0).collect();
+    Dispatch { name, calls: calls - before.calls, time: time - before.time, functions }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The events of a timeline.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// What an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,13 +116,23 @@ pub(crate) struct Count {
     pub(crate) value: u64,
 }
 
-/// The calls of one function of a module, in a profile.
+/// The calls of one dispatch, in a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dispatch {
-    /// The function's name.
+    /// The dispatch's name.
     pub name: String,
     /// The number of calls.
     pub calls: u64,
     /// The time from start to end, summed over the calls.
     pub time: Duration,
+    /// The calls by each function of the module, such as `step_1`, as far as that is known.
+    pub functions: BTreeMap<String, u64>,
+}
+
+impl Dispatch {
+    /// Returns the dispatch before its first call.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), calls: 0, time: Duration::ZERO, functions: BTreeMap::new() }
+    }
 }

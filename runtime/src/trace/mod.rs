@@ -128,7 +128,7 @@ impl Trace {
         if let Some(shared) = &self.0 {
             let mut recorder = shared.lock();
             let thread = recorder.thread();
-            add(&mut DeviceEvents { recorder: &mut recorder, thread });
+            add(&mut DeviceEvents { recorder: &mut recorder, thread, function: None });
         }
     }
 
@@ -144,10 +144,17 @@ impl Trace {
 pub(crate) struct DeviceEvents<'r> {
     recorder: &'r mut Recorder,
     thread: event::Track,
+    /// The number of the name of the function that makes dispatches.
+    function: Option<u32>,
 }
 
 #[cfg(any(feature = "iree", test))]
 impl DeviceEvents<'_> {
+    /// Names the function that the dispatches from now on are of.
+    pub(crate) fn name_function(&mut self, name: &str) {
+        self.function = Some(self.recorder.name(name));
+    }
+
     /// Adds an event. Without a track, it is one of the calling thread.
     pub(crate) fn event(
         &mut self,
@@ -159,7 +166,12 @@ impl DeviceEvents<'_> {
     ) {
         let name = self.recorder.name(name);
         let track = track.unwrap_or(self.thread);
-        self.recorder.add(Event { track, kind, name, start, duration: end.saturating_sub(start), detail });
+        let event = Event { track, kind, name, start, duration: end.saturating_sub(start), detail };
+        if kind == Kind::Dispatch {
+            self.recorder.add_dispatch(event, self.function);
+        } else {
+            self.recorder.add(event);
+        }
     }
 
     /// Adds the bytes of buffers at a moment.

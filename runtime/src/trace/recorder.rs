@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::event::{Count, Counted, Dispatch, Event, Kind, Track};
+use super::event::{Count, Counted, Dispatch, Event, Track};
 
 /// What was recorded, behind a lock.
 #[derive(Debug, Default)]
@@ -29,8 +29,8 @@ pub(super) struct Recorder {
     pub(super) left_out: u64,
     /// Records that the device lost.
     pub(super) lost: u64,
-    /// Calls and time of the dispatches, by the number of their name. Those that are left out count too.
-    totals: HashMap<u32, (u64, u64)>,
+    /// Calls and time of the dispatches, by the numbers of their names and of their functions'. Those that are left out count too.
+    totals: HashMap<(u32, Option<u32>), (u64, u64)>,
     /// The bytes of each pool.
     pools: HashMap<u64, u64>,
     /// The last number of each counter.
@@ -66,12 +66,15 @@ impl Recorder {
         Track::Thread(u16::try_from(number).unwrap_or(u16::MAX))
     }
 
+    /// Adds a dispatch, with the number of the function that made it, if that is known.
+    pub(super) fn add_dispatch(&mut self, event: Event, function: Option<u32>) {
+        let (calls, time) = self.totals.entry((event.name, function)).or_default();
+        (*calls, *time) = (*calls + 1, *time + event.duration);
+        self.add(event);
+    }
+
     /// Adds an event.
     pub(super) fn add(&mut self, event: Event) {
-        if event.kind == Kind::Dispatch {
-            let (calls, time) = self.totals.entry(event.name).or_default();
-            (*calls, *time) = (*calls + 1, *time + event.duration);
-        }
         if self.has_room(event.start) {
             self.events.push(event);
         }
@@ -119,14 +122,18 @@ impl Recorder {
         }
     }
 
-    /// Returns calls and time of all dispatches so far.
+    /// Returns calls and time of all dispatches so far, by name.
     pub(super) fn dispatches(&self) -> Vec<Dispatch> {
-        let dispatch = |(&name, &(calls, time)): (&u32, &(u64, u64))| Dispatch {
-            name: self.names[name as usize].clone(),
-            calls,
-            time: Duration::from_nanos(time),
-        };
-        self.totals.iter().map(dispatch).collect()
+        let mut found: HashMap<u32, Dispatch> = HashMap::new();
+        for (&(name, function), &(calls, time)) in &self.totals {
+            let dispatch = found.entry(name).or_insert_with(|| Dispatch::new(&self.names[name as usize]));
+            dispatch.calls += calls;
+            dispatch.time += Duration::from_nanos(time);
+            if let Some(function) = function {
+                dispatch.functions.insert(self.names[function as usize].clone(), calls);
+            }
+        }
+        found.into_values().collect()
     }
 
     /// Returns all notes, with those that follow from the numbers.

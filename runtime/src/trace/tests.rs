@@ -117,7 +117,23 @@ fn a_long_run_is_cut_and_says_so() {
     assert_eq!(json["otherData"]["notes"], serde_json::json!(trace.notes()));
     assert_eq!(trace.notes(), ["the first 3 events are kept, and 3 later ones were left out"]);
     // Sums are those of all events.
-    let expected = Dispatch { name: "d".to_owned(), calls: 5, time: Duration::from_nanos(20) };
+    let expected = Dispatch { calls: 5, time: Duration::from_nanos(20), ..Dispatch::new("d") };
+    assert_eq!(trace.dispatches(), [expected]);
+}
+
+#[test]
+fn dispatches_are_counted_by_function() {
+    let trace = Trace::with_limit(0);
+    for (function, calls) in [("step_512", 1), ("step_1", 2), ("step_1", 1)] {
+        trace.add(|events| {
+            events.name_function(function);
+            for _ in 0..calls {
+                events.event(Some(Track::Dispatches), Kind::Dispatch, "d", [0, 3], Detail::None);
+            }
+        });
+    }
+    let functions = [("step_1".to_owned(), 3), ("step_512".to_owned(), 1)].into();
+    let expected = Dispatch { calls: 4, time: Duration::from_nanos(12), functions, ..Dispatch::new("d") };
     assert_eq!(trace.dispatches(), [expected]);
 }
 

@@ -122,11 +122,18 @@ impl ModelInfo {
         all + self.windows.iter().map(of_window).sum::<f64>()
     }
 
-    /// Returns the bytes per second of a dispatch, if its traffic is known.
+    /// Returns the bytes that all calls of a dispatch move, if its traffic is known. Kernels of GPUs have one name for all sizes:
+    /// theirs is known by function.
     #[expect(clippy::cast_precision_loss, reason = "a number of calls")]
-    fn bytes_per_second(&self, positions: f64, dispatch: &Dispatch) -> Option<f64> {
-        let traffic = self.dispatches.get(&dispatch.name)?;
-        Some(moved(*traffic, positions) * dispatch.calls as f64 / dispatch.time.as_secs_f64())
+    fn bytes_of_calls(&self, positions: f64, dispatch: &Dispatch) -> Option<f64> {
+        let of = |name: &str, calls: u64| Some(moved(*self.dispatches.get(name)?, positions) * calls as f64);
+        let in_functions = || {
+            let functions = dispatch.functions.iter();
+            let each =
+                functions.map(|(function, &calls)| of(&format!("{function}.{}", dispatch.name), calls));
+            each.sum::<Option<f64>>().filter(|_| !dispatch.functions.is_empty())
+        };
+        of(&dispatch.name, dispatch.calls).or_else(in_functions)
     }
 }
 
@@ -282,13 +289,13 @@ impl<'a> Profiles<'a> {
         match self.output {
             Output::Json => self.array.value(&profile_json(self.model, profile)),
             Output::Csv => {
-                let names = values(&["test", "dispatch", "calls", "time_ms", "share", "bytes_s"]);
+                let names = values(&["test", "dispatch", "calls", "time_ms", "share", "bytes", "bytes_s"]);
                 let rows = profile_cells(self.model, profile, true);
                 let rows = rows.iter().map(|row| values(row)).collect::<String>();
                 if is_first { names + &rows } else { rows }
             }
             Output::Md => {
-                let names = ["test", "dispatch", "calls", "ms", "share", "GB/s"];
+                let names = ["test", "dispatch", "calls", "ms", "share", "MB a call", "GB/s"];
                 let table = table(&names, &profile_cells(self.model, profile, false));
                 if is_first { table } else { format!("\n{table}") }
             }
@@ -304,11 +311,13 @@ impl<'a> Profiles<'a> {
 /// Returns a profile as a JSON object.
 fn profile_json(model: &ModelInfo, Profile { work, positions, total, dispatches }: &Profile) -> Value {
     let dispatches = dispatches.iter().map(|dispatch| {
+        let bytes = model.bytes_of_calls(*positions, dispatch);
         json!({
             "name": dispatch.name,
             "calls": dispatch.calls,
             "time_ms": dispatch.time.as_secs_f64() * 1e3,
-            "bytes_s": model.bytes_per_second(*positions, dispatch),
+            "bytes": bytes,
+            "bytes_s": bytes.map(|bytes| bytes / dispatch.time.as_secs_f64()),
         })
     });
     json!({
@@ -319,28 +328,39 @@ fn profile_json(model: &ModelInfo, Profile { work, positions, total, dispatches 
 }
 
 /// Returns a row of a profile for each dispatch, and one for the time between them.
+#[expect(clippy::cast_precision_loss, reason = "a number of calls")]
 fn profile_cells(model: &ModelInfo, profile: &Profile, csv: bool) -> Vec<Vec<String>> {
     let Profile { work, positions, total, dispatches } = profile;
     let mut cells = Vec::new();
-    let mut row = |name: &str, calls: String, time: f64, bytes_s: Option<f64>| {
+    let mut row = |name: &str, calls: Option<u64>, time: f64, bytes: Option<f64>| {
         let share = time / total.as_secs_f64();
+        let of_call = bytes.zip(calls).map(|(bytes, calls)| bytes / calls as f64);
+        let text = |number: Option<f64>, none: &str, digits: usize| {
+            number.map_or(none.to_owned(), |number| format!("{number:.digits$}"))
+        };
         let numbers = if csv {
-            let bytes_s = bytes_s.map(|bytes_s| bytes_s.to_string()).unwrap_or_default();
-            [calls, (time * 1e3).to_string(), share.to_string(), bytes_s]
+            let [bytes, bytes_s] = [bytes, bytes.map(|bytes| bytes / time)];
+            let calls = calls.map(|calls| calls.to_string()).unwrap_or_default();
+            let exact = |number: Option<f64>| number.map(|number| number.to_string()).unwrap_or_default();
+            [calls, (time * 1e3).to_string(), share.to_string(), exact(bytes), exact(bytes_s)]
         } else {
-            let calls = if calls.is_empty() { "-".into() } else { calls };
-            let bytes_s = bytes_s.map_or("-".into(), |bytes_s| format!("{:.1}", bytes_s / 1e9));
-            [calls, format!("{:.3}", time * 1e3), format!("{:.1} %", 100.0 * share), bytes_s]
+            [
+                calls.map_or("-".into(), |calls| calls.to_string()),
+                format!("{:.3}", time * 1e3),
+                format!("{:.1} %", 100.0 * share),
+                text(of_call.map(|bytes| bytes / 1e6), "-", 2),
+                text(bytes.map(|bytes| bytes / time / 1e9), "-", 1),
+            ]
         };
         cells.push([&[work.clone(), name.to_owned()], &numbers[..]].concat());
     };
     let mut rest = total.as_secs_f64();
     for dispatch in dispatches {
-        let (time, bytes_s) = (dispatch.time.as_secs_f64(), model.bytes_per_second(*positions, dispatch));
-        row(&dispatch.name, dispatch.calls.to_string(), time, bytes_s);
-        rest -= dispatch.time.as_secs_f64();
+        let time = dispatch.time.as_secs_f64();
+        row(&dispatch.name, Some(dispatch.calls), time, model.bytes_of_calls(*positions, dispatch));
+        rest -= time;
     }
-    row("between dispatches", String::new(), rest.max(0.0), None);
+    row("between dispatches", None, rest.max(0.0), None);
     cells
 }
 

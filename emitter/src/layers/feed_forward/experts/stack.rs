@@ -104,7 +104,7 @@ pub(super) fn matrices(
         None => (other, MatvecBias::None),
     };
     let (outputs, _) = layers.weights().size();
-    Some(ExpertMatrices { weights, weight, scales, bias, bias_type, outputs })
+    Some(ExpertMatrices { weights, weight, scales, bias, bias_type, outputs, experts: count })
 }
 
 /// Returns the part of one expert of `[experts, …]`.

@@ -19,7 +19,12 @@ pub(crate) fn model() -> ModelInfo {
         step_bytes: 1_000,
         position_bytes: 10,
         windows: vec![],
-        dispatches: [("matmul".into(), Traffic { bytes: 7_000, position_bytes: 100 })].into(),
+        dispatches: [
+            ("matmul".into(), Traffic { bytes: 7_000, position_bytes: 100 }),
+            ("step_1.cuda_add".into(), Traffic { bytes: 1_000_000, position_bytes: 0 }),
+            ("step_8.cuda_add".into(), Traffic { bytes: 4_000_000, position_bytes: 0 }),
+        ]
+        .into(),
     }
 }
 
@@ -118,7 +123,7 @@ fn profiles_are_rendered_one_by_one() {
     };
     assert_eq!(
         rendered(Output::Csv),
-        "test,dispatch,calls,time_ms,share,bytes_s\npp1,between dispatches,,2,1,\ntg1,between dispatches,,2,1,\n"
+        "test,dispatch,calls,time_ms,share,bytes,bytes_s\npp1,between dispatches,,2,1,,\ntg1,between dispatches,,2,1,,\n"
     );
     assert_eq!(rendered(Output::Md).matches("| test ").count(), 2);
     assert!(rendered(Output::Md).contains(" |\n\n| test "), "{}", rendered(Output::Md));
@@ -126,26 +131,47 @@ fn profiles_are_rendered_one_by_one() {
     assert_eq!([&json[0]["test"], &json[1]["test"]], ["pp1", "tg1"]);
 }
 
+/// Returns a profile of decode steps with these dispatches.
+fn profile(dispatches: Vec<Dispatch>) -> Profile {
+    let case = BenchCase { work: BenchWork::Decode(10), depth: 625_000 };
+    let total = Duration::from_millis(10);
+    Profile { work: case.to_string(), positions: case.middle(), total, dispatches }
+}
+
+fn dispatch(name: &str, calls: u64, ms: u64) -> Dispatch {
+    Dispatch { calls, time: Duration::from_millis(ms), ..Dispatch::new(name) }
+}
+
 #[test]
 fn a_profile_sums_to_its_total() {
-    let dispatch =
-        |name: &str, calls, ms| Dispatch { name: name.into(), calls, time: Duration::from_millis(ms) };
-    let case = BenchCase { work: BenchWork::Decode(10), depth: 625_000 };
-    let profile = Profile {
-        work: case.to_string(),
-        positions: case.middle(),
-        total: Duration::from_millis(10),
-        dispatches: vec![dispatch("matmul", 16, 7), dispatch("norm", 33, 1)],
-    };
     // 16 calls move 7,000 bytes, and 100 bytes for each of 625,005 positions, in 7 ms.
+    let profile = profile(vec![dispatch("matmul", 16, 7), dispatch("norm", 33, 1)]);
     let model = model();
     insta::assert_snapshot!(Profiles::new(&model, Output::Md).row(&profile), @r#"
-    | test           | dispatch           | calls |    ms |  share |  GB/s |
-    | -------------- | ------------------ | ----: | ----: | -----: | ----: |
-    | tg10 @ d625000 | matmul             |    16 | 7.000 | 70.0 % | 142.9 |
-    | tg10 @ d625000 | norm               |    33 | 1.000 | 10.0 % |     - |
-    | tg10 @ d625000 | between dispatches |     - | 2.000 | 20.0 % |     - |
+    | test           | dispatch           | calls |    ms |  share | MB a call |  GB/s |
+    | -------------- | ------------------ | ----: | ----: | -----: | --------: | ----: |
+    | tg10 @ d625000 | matmul             |    16 | 7.000 | 70.0 % |     62.51 | 142.9 |
+    | tg10 @ d625000 | norm               |    33 | 1.000 | 10.0 % |         - |     - |
+    | tg10 @ d625000 | between dispatches |     - | 2.000 | 20.0 % |         - |     - |
     "#);
+}
+
+#[test]
+fn kernels_of_a_gpu_move_what_each_function_makes_them_move() {
+    let of = |functions: &[(&str, u64)]| {
+        let functions = functions.iter().map(|&(function, calls)| (function.to_owned(), calls)).collect();
+        let dispatches = vec![Dispatch { functions, ..dispatch("cuda_add", 5, 1) }];
+        let model = model();
+        let mut profiles = Profiles::new(&model, Output::Json);
+        let text = profiles.begin() + &profiles.row(&profile(dispatches)) + &profiles.end();
+        let json: Value = serde_json::from_str(&text).unwrap();
+        json[0]["dispatches"][0].clone()
+    };
+    let found = of(&[("step_1", 3), ("step_8", 2)]);
+    assert_eq!((&found["bytes"], &found["bytes_s"]), (&json!(11e6), &json!(11e9)));
+    // Nothing is said if something is not known.
+    assert_eq!(of(&[("step_1", 3), ("step_64", 2)])["bytes"], Value::Null);
+    assert_eq!(of(&[])["bytes_s"], Value::Null);
 }
 
 #[test]
