@@ -7,6 +7,8 @@ mod entry;
 #[cfg(test)]
 mod gpu_steps;
 mod head;
+#[cfg(test)]
+mod predictions;
 mod stage;
 mod step_bytes;
 

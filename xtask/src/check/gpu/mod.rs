@@ -3,7 +3,10 @@
 //! The machine with the GPU needs neither compiler nor cargo: a folder carries executables, bundles, expected tokens and
 //! `run.sh`, which runs all cases.
 
+mod predictions;
+
 use std::{
+    collections::BTreeSet,
     fmt::Write as _,
     fs,
     io::ErrorKind,
@@ -15,6 +18,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::Value;
 
+use self::predictions::Prediction;
 use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
 const SCRIPT: &str = include_str!("run.sh");
@@ -61,12 +65,6 @@ const FULL: [(&str, [&str; 4]); 4] = [
     ("q8", ["--precision", "bf16", "--quant", "q8"]),
     ("q4", ["--precision", "bf16", "--quant", "q4"]),
 ];
-/// What a decode step of a variant should take on an H200, in microseconds. In bf16 it is what the kernels took alone on
-/// 2026-11-28, without 14 of argmax and 32 of the products after activations, which have changed since; in 8 and 4 bits 3.5
-/// TB/s, and 4 more a product. Between kernels there are 1.2, and 40 are the host's.
-const PREDICTED_US: [(&str, f64); 3] = [("bf16", 1066.0), ("q8", 850.0), ("q4", 700.0)];
-/// What overlapped kernels should save of it: as much as they saved in bf16 on that day. The other variants have as many kernels.
-const OVERLAP_SAVES_US: f64 = 64.0;
 /// The largest size of the folder, which may be copied over slow networks: half of that as a compressed archive.
 const LIMIT: u64 = 96 << 20;
 
@@ -136,7 +134,9 @@ fn pack(workspace: &Workspace, folder: &Path) -> Result<()> {
     }
     write(&folder.join("cases.txt"), &cases)?;
     let script = folder.join("run.sh");
-    write(&script, &script_for(SEED, PROMPT))?;
+    let predictions = predictions::read(&workspace.root)?;
+    write(&script, &script_for(SEED, PROMPT, &predictions))?;
+    write_predictions(&folder.join("predictions"), &predictions)?;
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
     for name in ["mlxcel-run", "mlxcel-bench", "examples/random-weights"] {
         let from = workspace.release_binary(name)?;
@@ -168,20 +168,33 @@ fn clear(folder: &Path) -> Result<()> {
             _ => Ok(()),
         }
     };
-    ["run.sh", "cases.txt", "bundles", "results"].into_iter().try_for_each(remove)
+    ["run.sh", "cases.txt", "bundles", "predictions", "results"].into_iter().try_for_each(remove)
 }
 
 /// Returns `run.sh` for the comparison at full shape with this seed and prompt.
-fn script_for(seed: u64, prompt: &str) -> String {
+fn script_for(seed: u64, prompt: &str, predictions: &[Prediction]) -> String {
     let measure = |(name, _): (&str, _)| {
-        let predicted = PREDICTED_US.iter().find(|(variant, _)| *variant == name);
-        let rate =
-            |saved: f64| predicted.map_or("-".to_owned(), |(_, us)| format!("{:.0}", 1e6 / (us - saved)));
-        let (plain, early) = (rate(0.0), rate(OVERLAP_SAVES_US));
+        let rate = |step: &str, tokens: f64, target: &str| {
+            let us = predictions::of_step(predictions, name, step, target);
+            us.map_or("-".to_owned(), |us| format!("{:.0}", tokens * 1e6 / us))
+        };
+        let rates =
+            |target: &str| format!("{} {}", rate("step_512", 512.0, target), rate("step_1", 1.0, target));
+        let (plain, early) = (rates("cuda"), rates(OVERLAPPED));
         format!("measure {name} {plain}\n  measure {} {early}", overlapped(name))
     };
     let full = FULL.map(measure).join("\n  ");
     SCRIPT.replace("@SEED@", &seed.to_string()).replace("@PROMPT@", prompt).replace("@FULL@", &full)
+}
+
+/// Writes what kernels of each variant should take, for the script and for whoever reads its results.
+fn write_predictions(folder: &Path, predictions: &[Prediction]) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let variants: BTreeSet<_> = predictions.iter().map(|row| row.variant.as_str()).collect();
+    variants.into_iter().try_for_each(|variant| {
+        write(&folder.join(format!("{variant}.txt")), &predictions::lines(predictions, variant))?;
+        write(&folder.join(format!("{variant}.json")), &predictions::json(predictions, variant))
+    })
 }
 
 /// Returns the name of a bundle whose kernels overlap, as `run.sh` knows it.

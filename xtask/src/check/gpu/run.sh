@@ -10,7 +10,8 @@
 # driver, and 3 GB in $TMPDIR. Installs and builds nothing. The exit status is 0 if every token is as expected, otherwise 1.
 #
 # What is found is in the folder results as soon as it is found: cases.txt and full.txt have a line for each comparison,
-# VARIANT.json and VARIANT-kernels.json what mlxcel-bench measured, and all.jsonl every answer and every measurement.
+# VARIANT.json and VARIANT-kernels.json what mlxcel-bench measured, VARIANT-kernels.txt each kernel beside what was predicted,
+# and all.jsonl every answer, every measurement and every prediction.
 #
 #   MLXCEL_GPU_DEVICE    another device than cuda, to try it without a GPU
 #   MLXCEL_GPU_SECONDS   the longest time of a program [default: 60]; with the model of full shape, five times as long
@@ -43,8 +44,8 @@ limited() {
   return "$status"
 }
 
-# keep NAME FILE: appends the JSON in a file to all that was found, in one write, because others append at the same time
-keep() { cat <<<"{\"bundle\":\"$1\",\"found\":$(tr -d '\n' <"$2")}" >>results/all.jsonl; }
+# keep NAME FILE [KEY]: appends the JSON in a file to all that was found, in one write, because others append at the same time
+keep() { cat <<<"{\"bundle\":\"$1\",\"${3:-found}\":$(tr -d '\n' <"$2")}" >>results/all.jsonl; }
 
 # generate SECONDS DEVICE BUNDLE PROMPT NUMBER [ARGUMENT...]: leaves JSON in $out.json, nothing after an error
 generate() {
@@ -147,9 +148,9 @@ case "$stage" in
   all) rm -rf results ;;
   speed)
     if [[ -n "$only" ]]; then
-      rm -f "results/$only"{,-part,-kernels}.json
+      rm -f "results/$only"{,-part,-kernels}.{json,txt}
     else
-      rm -f results/*.json
+      rm -f results/*.json results/*-kernels.txt
     fi
     ;;
   *) rm -f "results/$stage.txt" ;;
@@ -178,14 +179,52 @@ make_weights() {
   limited "$big" random-weights ./random-weights --model llama-3.2-1b --seed "$seed" --out "$weights"
 }
 
+# whole NUMBER EXPONENT: prints a number times a power of ten without fraction, or a dash
+whole() { if [[ "$1" =~ ^[0-9] ]]; then LC_ALL=C printf '%.0f' "${1}e$2"; else echo -; fi; }
+
 # measured TEST NUMBER EXPONENT: prints a number of a test that mlxcel-bench measured, times a power of ten, or a dash
 measured() {
   local found
   found="$(tr -d ' \n' <"$out.bench" | grep -o "{[^{}]*\"test\":\"$1[^{}]*}" | grep -o "\"$2\":[0-9.]*" | cut -d: -f2 || true)"
-  if [[ -n "$found" ]]; then LC_ALL=C printf '%.0f' "${found}e$3"; else echo -; fi
+  whole "$found" "$3"
 }
 
-# measure VARIANT STEPS: prints a row with the speeds of a variant, and the steps per second that were predicted
+# of_kernel KEY: prints a field of the kernel in $kernel
+of_kernel() { grep -o "\"$1\":[^,}]*" <<<"$kernel" | cut -d: -f2 | tr -d '"'; }
+
+# kernels_of VARIANT: prints the calls and the µs of a call of each kernel in $out.kernels, in prompts and in steps, the µs that
+# were predicted, GB/s, and registers on sm_90 for cuda/cuda-sm_90
+kernels_of() {
+  local step kernel name calls ns us registers rows=() test
+  local -A predicted=()
+  if [[ -f "predictions/${1%-sm_90}.txt" ]]; then
+    while read -r step name us registers; do
+      predicted["$step $name"]="$us $registers"
+    done <"predictions/${1%-sm_90}.txt"
+  fi
+  while read -r kernel; do
+    if [[ "$kernel" != \"test\"* ]]; then
+      rows+=("$kernel")
+      continue
+    fi
+    # The test is named after its kernels.
+    test="$(cut -d'"' -f4 <<<"$kernel")"
+    step=step_1
+    [[ "$test" != pp* ]] || step="step_${test#pp}"
+    printf '%-40s  %6s  %8s  %9s  %6s  %9s\n' "$1 $test" calls us predicted GB/s registers
+    for kernel in "${rows[@]}"; do
+      name="$(of_kernel name)"
+      calls="$(of_kernel calls)"
+      ns=$(($(whole "$(of_kernel time_ms)" 6) / calls))
+      read -r us registers <<<"${predicted["$step $name"]:-- -}"
+      printf '%-40s  %6s  %6d.%d  %9s  %6s  %9s\n' "$name" "$calls" $((ns / 1000)) $((ns % 1000 / 100)) "$us" \
+        "$(whole "$(of_kernel bytes_s)" -9)" "$registers"
+    done
+    rows=()
+  done < <(tr -d ' \n' <"$out.kernels" | grep -o '{[^{}]*}\|"test":"[^"]*"')
+}
+
+# measure VARIANT PROMPTS STEPS: prints a row with the speeds of a variant, each beside the one that was predicted
 measure() {
   [[ -z "$only" || "$only" == "$1" ]] || return 0
   is_left_out "$1" && return
@@ -194,8 +233,8 @@ measure() {
   if limited "$big" "$name" "${bench[@]}" "${sizes[@]}" >"$out.bench"; then
     cp "$out.bench" "results/$1.json"
     keep "$name" "$out.bench"
-    printf '%-10s  %9s  %9s  %9s  %9s\n' "$1" "$(measured pp mean_tok_s 0)" "$(measured tg mean_tok_s 0)" \
-      "$(measured tg bandwidth_share 2)" "$2"
+    printf '%-10s  %9s  %9s  %9s  %9s  %9s\n' "$1" "$(measured pp mean_tok_s 0)" "$2" \
+      "$(measured tg mean_tok_s 0)" "$3" "$(measured tg bandwidth_share 2)"
   else
     # What it measured before the error.
     cp "$out.bench" "results/$1-part.json"
@@ -205,8 +244,12 @@ measure() {
   fi
   # A profile is for reading, and no reason to lose a speed.
   if limited "$big" "$name" "${bench[@]}" "${kernels[@]}" --profile >"$out.kernels"; then
+    kernels_of "$1" >"results/$1-kernels.txt" || true
+    tables+=("results/$1-kernels.txt")
     mv "$out.kernels" "results/$1-kernels.json"
     keep "$name" "results/$1-kernels.json"
+    local predictions="predictions/${1%-sm_90}.json"
+    [[ ! -f "$predictions" ]] || keep "$name" "$predictions" predicted
   else
     failed=$((failed + 1))
     echo "FAILED  the kernels of $name"
@@ -251,8 +294,12 @@ run_speed() {
   make_weights
   # Tokens per second, and the percentage of a copy's bandwidth that steps reach.
   echo "llama-3.2-1b on $(cat results/device.txt 2>/dev/null || echo "$device")"
-  printf '%-10s  %9s  %9s  %9s  %9s\n' variant prompts steps 'of copy' predicted
+  printf '%-10s  %9s  %9s  %9s  %9s  %9s\n' variant prompts predicted steps predicted 'of copy'
+  local table tables=()
   @FULL@
+  for table in "${tables[@]}"; do
+    [[ ! -s "$table" ]] || { echo && cat "$table"; }
+  done
 }
 
 [[ "$stage" != all && "$stage" != cases ]] || run_cases

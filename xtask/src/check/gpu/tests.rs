@@ -43,6 +43,19 @@ fn the_committed_files_have_cases() {
     assert_eq!(prompts, [7, 7, 7, 7, 7, 7, 7, 6, 6, 6, 6, 6, 6, 6, 6]);
 }
 
+/// Returns what steps of two variants should take.
+fn predictions() -> Vec<Prediction> {
+    let table = "variant step kernel calls registers us_H200\n\
+        bf16 step_1 cuda_argmax 1 20/24 8.0\n\
+        bf16 step_1 cuda_norm_gated_bf16 16 40/48 320.0\n\
+        bf16 step_1 cuda 17 -/- 1000.0\n\
+        bf16 step_1 cuda-sm_90 17 -/- 800.0\n\
+        bf16 step_512 cuda_argmax 1 20/24 9.0\n\
+        bf16 step_512 cuda 1 -/- 5120.0\n\
+        q8 step_1 cuda 17 -/- 500.0\n";
+    predictions::of(table).unwrap()
+}
+
 /// What a GPU without a fault answers.
 const RIGHT: &str = r#"for line in 1 2; do
     echo '{"line":'$line',"prompt_tokens":[1],"tokens":[3,4],"text":"\"tokens\":[9]","timings":{},"device":"cuda, A"}'
@@ -64,7 +77,9 @@ fn program(folder: &Path, name: &str, text: &str) {
 fn packed(answer: &str, bench: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    program(at, "run.sh", &script_for(0, "1"));
+    let predictions = predictions();
+    program(at, "run.sh", &script_for(0, "1", &predictions));
+    write_predictions(&at.join("predictions"), &predictions).unwrap();
     // The last argument is the folder.
     program(at, "random-weights", "#!/bin/sh\nfor out; do :; done\nmkdir -p \"$out\"\n");
     program(at, "mlxcel-run", &format!("#!/bin/sh\ntest \"$1\" = --version && exit\n{answer}\n"));
@@ -110,11 +125,11 @@ fn equal_tokens_pass() {
     ok      llama-3.2-1b-f32 on cuda, against this machine's CPU
 
     llama-3.2-1b on cuda, A
-    variant       prompts      steps    of copy  predicted
-    f32             66988        911         77          -
-    bf16            66988        911         77        938
-    q8              66988        911         77       1176
-    q4              66988        911         77       1429
+    variant       prompts  predicted      steps  predicted    of copy
+    f32             66988          -        911          -         77
+    bf16            66988     100000        911       1000         77
+    q8              66988          -        911       2000         77
+    q4              66988          -        911          -         77
 
     3 passed, 0 failed
     ");
@@ -134,18 +149,22 @@ fn stages_run_alone_and_keep_the_results_of_others() {
     let (_, text, _) = run_stage(folder, &path, &["full"]);
     assert!(text.ends_with("cuda, against this machine's CPU\n1 passed, 0 failed\n"), "{text}");
     let (success, text, _) = run_stage(folder, &path, &["speed", "bf16"]);
-    assert!(success && text.contains("bf16            66988        911         77        938\n"), "{text}");
+    assert!(
+        success && text.contains("bf16            66988     100000        911       1000         77\n"),
+        "{text}"
+    );
     assert!(!text.contains("\nq8 "), "{text}");
     assert_eq!(result("cases.txt"), passed);
     assert_eq!(result("full.txt").lines().count(), 1);
     assert!(result("bf16.json").contains("pp512") && result("bf16-kernels.json").contains("pp512"));
-    // The case, the CPU and the GPU at full shape, the speed and the kernels.
+    // The case, the CPU and the GPU at full shape, the speed, the kernels and what was predicted of them.
     let all = result("all.jsonl");
     let all: Vec<Value> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(all.len(), 5);
+    assert_eq!(all.len(), 6);
     assert_eq!(all[0]["bundle"], "demo");
     assert_eq!(all[0]["found"]["tokens"][1], 4);
     assert_eq!(all[3]["found"][1]["test"], "tg256");
+    assert_eq!(all[5]["predicted"][0]["us_H200"], 8.0);
     for (stage, error) in [
         (
             &["typo"][..],
@@ -162,6 +181,32 @@ fn stages_run_alone_and_keep_the_results_of_others() {
     // Everything begins with empty results.
     run(folder, &path);
     assert_eq!(result("cases.txt"), passed);
+}
+
+/// What mlxcel-bench prints of the kernels of a prompt and of a step.
+const KERNELS: &str = r#"echo '[{"dispatches": [{"bytes": 0.0, "bytes_s": null, "calls": 1, "name": "other", "time_ms": 0.0021}],
+    "test": "pp512", "total_ms": 1.0},
+    {"dispatches": [{"bytes": 6e7, "bytes_s": 3355443200000.0, "calls": 32, "name": "cuda_norm_gated_bf16", "time_ms": 0.64},
+    {"bytes": 5e5, "bytes_s": 64128000000.0, "calls": 2, "name": "cuda_argmax", "time_ms": 0.0161}],
+    "test": "tg32", "total_ms": 2.0}]'"#;
+
+#[test]
+fn kernels_are_beside_what_was_predicted_of_them() {
+    let bench = format!("for last; do :; done\ntest \"$last\" = --profile || {{ {FAST}; exit; }}\n{KERNELS}");
+    let packed = packed(RIGHT, &bench);
+    let folder = packed.path();
+    fs::create_dir_all(folder.join("bundles/llama-3.2-1b-bf16")).unwrap();
+    let (success, text, errors) = run_stage(folder, &std::env::var("PATH").unwrap(), &["speed", "bf16"]);
+    assert!(success, "{text}{errors}");
+    let (_, tables) = text.split_once("\n\n").unwrap();
+    insta::assert_snapshot!(tables, @r"
+    bf16 pp512                                 calls        us  predicted    GB/s  registers
+    other                                          1       2.1          -       -          -
+    bf16 tg32                                  calls        us  predicted    GB/s  registers
+    cuda_norm_gated_bf16                          32      20.0       20.0    3355      40/48
+    cuda_argmax                                    2       8.0        8.0      64      20/24
+    0 passed, 0 failed
+    ");
 }
 
 #[test]
