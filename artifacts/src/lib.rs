@@ -61,6 +61,7 @@ pub use iree::IREE_VERSION;
 pub use machine::{
     compatibility::{
         Compatibility, Verdict, best_target, check_iree_version, check_targets, check_targets_at,
+        least_gpu_bytes,
     },
     cpu::{UnknownCpuFeature, cpu_features},
     hardware::{Gpu, Machine},

@@ -259,6 +259,15 @@ fn gpu_objections(target: &TargetArtifact, gpu: &Gpu) -> Vec<String> {
     objections
 }
 
+/// Returns the bytes that a GPU needs at least to run a target: of its weights, and of a cache with a page beside the one for
+/// padding in each pool.
+#[must_use]
+pub fn least_gpu_bytes(manifest: &Manifest, target: &TargetArtifact) -> [u64; 2] {
+    let pools = target.serving.iter().flat_map(|serving| &serving.pools);
+    let pages = pools.map(|pool| pool.page_bytes().unwrap_or(0) as u64 * 2);
+    [weight_bytes(manifest, target), pages.fold(0, u64::saturating_add)]
+}
+
 /// Returns the size of the parameters that the target's module reads.
 fn weight_bytes(manifest: &Manifest, target: &TargetArtifact) -> u64 {
     let sum = |parameters: &mut dyn Iterator<Item = &Parameter>| {

@@ -38,6 +38,8 @@ pub(super) struct LoadedModule {
     pub(super) context: usize,
     /// The bytes of the weights, mapped or copied.
     pub(super) weight_bytes: u64,
+    /// The bytes of memory that a GPU had left before the weights, if its driver says.
+    pub(super) gpu_bytes: Option<u64>,
 }
 
 /// A module on a device, with its weights, of which nothing was called yet.
@@ -48,6 +50,8 @@ pub(crate) struct OpenedModule<'m> {
     pub(crate) target: &'m TargetArtifact,
     /// The bytes of the weights, mapped or copied.
     pub(crate) weight_bytes: u64,
+    /// The bytes of memory that a GPU had left before the weights, if its driver says.
+    pub(crate) gpu_bytes: Option<u64>,
 }
 
 impl<'m> OpenedModule<'m> {
@@ -84,7 +88,8 @@ impl<'m> OpenedModule<'m> {
             threads: opened.device.threads(),
             packed_at_load,
         };
-        Ok(Self { module, info, device: opened.device, target: opened.target, weight_bytes })
+        let OpenedDevice { device, target, free_bytes: gpu_bytes, .. } = opened;
+        Ok(Self { module, info, device, target, weight_bytes, gpu_bytes })
     }
 }
 
@@ -104,7 +109,7 @@ impl LoadedModule {
         if context == 0 || context > plan.context {
             return Err(Error::ContextSize { asked: context, context: plan.context });
         }
-        let OpenedModule { module, info, device, target, weight_bytes } =
+        let OpenedModule { module, info, device, target, weight_bytes, gpu_bytes } =
             OpenedModule::new(bundle, weights, &options.device_choice())?;
         let takes_rows = |entry: &&Entry| !matches!(entry.role, Role::Best { .. });
         let entries = target.entries.iter().filter(takes_rows);
@@ -116,13 +121,13 @@ impl LoadedModule {
         let nothing = || Serving { page: PAGE, exact: false, pools: Vec::new() };
         let serving = target.serving.clone().unwrap_or_else(nothing);
         let driver = target.driver;
-        Ok(Self { module, info, entries, bests, device, driver, serving, context, weight_bytes })
+        Ok(Self { module, info, entries, bests, device, driver, serving, context, weight_bytes, gpu_bytes })
     }
 }
 
 /// Describes a device for messages.
 fn description(opened: &OpenedDevice<'_, Device>) -> String {
-    let OpenedDevice { device, spec, name, target_name: _, target: _ } = opened;
+    let OpenedDevice { device, spec, name, .. } = opened;
     match (spec, name) {
         (DeviceSpec::LocalTask, _) => match device.threads() {
             1 => "local-task, 1 thread".into(),

@@ -82,8 +82,18 @@ impl IreeModel {
             return Err(Error::OnlyEmbedding { model: bundle.manifest().model.clone() });
         }
         let free = free_memory();
-        let LoadedModule { module, info, serving, entries, bests, device, driver, context, weight_bytes } =
-            LoadedModule::new(bundle, weights, options)?;
+        let LoadedModule {
+            module,
+            info,
+            serving,
+            entries,
+            bests,
+            device,
+            driver,
+            context,
+            weight_bytes,
+            gpu_bytes,
+        } = LoadedModule::new(bundle, weights, options)?;
         let mut limits = ModelLimits {
             model: bundle.digest(),
             context,
@@ -92,10 +102,12 @@ impl IreeModel {
             steps: entries.iter().map(EntryPoint::sizes).collect(),
             exact: serving.exact,
         };
-        // Memory of GPUs is not asked for: where the default does not fit, reserving fails.
         let is_local = driver == Driver::Local;
+        // Where the driver of a GPU does not say, and the default does not fit, reserving fails.
+        let free = if is_local { free } else { gpu_bytes };
         let free = free.map(|free| free.saturating_sub(weight_bytes));
-        let free = free.into_iter().chain(options.cache_memory).min().filter(|_| is_local);
+        let own = options.cache_memory.filter(|_| is_local);
+        let free = free.into_iter().chain(own).min();
         pages::set_pages(options.cache, &mut limits, free)?;
         // Page 0 is for padding.
         let pages: Vec<usize> = limits.pools.iter().map(|pool| pool.pages + 1).collect();

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use bytesize::ByteSize;
 use mlxcel_artifacts::{
     DeviceClass, Driver, Gpu, Machine, Manifest, Place, TargetArtifact, Verdict, best_target,
-    check_iree_version, check_targets_at, nvidia_free_bytes,
+    check_iree_version, check_targets_at, least_gpu_bytes, nvidia_free_bytes,
 };
 
 use crate::{
@@ -22,6 +23,8 @@ pub(super) struct OpenedDevice<'m, D> {
     pub(super) spec: DeviceSpec,
     /// The device's name, if it is certain which device the driver opened.
     pub(super) name: Option<String>,
+    /// The bytes of memory that a GPU had left before, if its driver says.
+    pub(super) free_bytes: Option<u64>,
 }
 
 /// The device to open, and how.
@@ -129,12 +132,28 @@ fn open_named<'m, D: Devices>(
             return Err(Error::NoTarget { place: format!("on {spec}"), reasons, hint: RECOMPILE.into() });
         }
     };
+    if let Some(shortage) = gpu.as_ref().and_then(|gpu| shortage(manifest, target, gpu)) {
+        let hint = format!(
+            "{FREE_MEMORY}, name another device with --device, or compile the bundle with fewer bits (--quant)"
+        );
+        return Err(Error::Device { device: spec.to_string(), hint, source: shortage.into() });
+    }
     let device = devices.open(spec).map_err(|source| {
         let has_cpu = matches!(fitting(machine, manifest, Place::Cpu), Fit::Target(..));
         let hint = device_hint(spec, driver, devices.list(driver), has_cpu);
         Error::Device { device: spec.to_string(), hint, source }
     })?;
-    Ok(OpenedDevice { target_name, target, device, spec, name: gpu.map(|gpu| gpu.name) })
+    let free_bytes = gpu.as_ref().and_then(|gpu| gpu.free_bytes);
+    Ok(OpenedDevice { target_name, target, device, spec, name: gpu.map(|gpu| gpu.name), free_bytes })
+}
+
+/// Returns what a GPU has too little memory left for, if its driver says so.
+fn shortage(manifest: &Manifest, target: &TargetArtifact, gpu: &Gpu) -> Option<String> {
+    let [weights, cache] = least_gpu_bytes(manifest, target);
+    let free = gpu.free_bytes.filter(|&free| free < weights.saturating_add(cache))?;
+    let [free, weights, cache] = [free, weights, cache].map(ByteSize);
+    let cache = if cache.0 > 0 { format!(" and {cache} for the smallest cache") } else { String::new() };
+    Some(format!("{free} of its memory are free, expected {weights} for weights{cache}"))
 }
 
 /// Returns the GPU that the driver opens for `spec`, if it has it.
@@ -193,6 +212,9 @@ fn without_driver(manifest: &Manifest) -> Vec<(String, String)> {
 /// The remedy for every machine.
 const RECOMPILE: &str = "compile the bundle for this machine, e.g. with --target cpu";
 
+/// The remedy for a GPU without enough free memory.
+const FREE_MEMORY: &str = "end other programs that use the GPU (nvidia-smi lists them)";
+
 /// The search for the best device, with the reasons against others.
 struct Search<'a, 'm, D> {
     devices: &'a D,
@@ -209,7 +231,7 @@ struct Candidate<'m> {
     target: &'m TargetArtifact,
     spec: DeviceSpec,
     device_class: DeviceClass,
-    name: String,
+    gpu: Gpu,
 }
 
 impl<'m, D: Devices> Search<'_, 'm, D> {
@@ -234,7 +256,13 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
             match fitting(self.machine, self.manifest, place) {
                 Fit::Target(target_name, target) => {
                     let (spec, device_class) = (spec((!is_one).then_some(i)), place.device_class());
-                    candidates.push(Candidate { target_name, target, spec, device_class, name: gpu.name });
+                    match shortage(self.manifest, target, &gpu) {
+                        None => candidates.push(Candidate { target_name, target, spec, device_class, gpu }),
+                        Some(shortage) => {
+                            self.reasons.push((target_name.into(), format!("{}: {shortage}", gpu.name)));
+                            self.remedies.push(FREE_MEMORY);
+                        }
+                    }
                 }
                 Fit::None(reasons) => self.reasons.extend(reasons),
             }
@@ -247,10 +275,18 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
         &mut self,
         candidates: impl IntoIterator<Item = Candidate<'m>>,
     ) -> Option<OpenedDevice<'m, D::Device>> {
-        for Candidate { target_name, target, spec, name, .. } in candidates {
+        for Candidate { target_name, target, spec, gpu, .. } in candidates {
             match self.devices.open(spec) {
                 Ok(device) => {
-                    return Some(OpenedDevice { target_name, target, device, spec, name: Some(name) });
+                    let Gpu { name, free_bytes, .. } = gpu;
+                    return Some(OpenedDevice {
+                        target_name,
+                        target,
+                        device,
+                        spec,
+                        name: Some(name),
+                        free_bytes,
+                    });
                 }
                 Err(error) => self.reasons.push((target_name.into(), format!("cannot use {spec}: {error}"))),
             }

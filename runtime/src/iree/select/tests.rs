@@ -5,7 +5,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use mlxcel_artifacts::{Blob, report, sample};
+use mlxcel_artifacts::{Blob, entry::Parameter, report, sample};
+use safetensors::Dtype;
 
 use super::*;
 
@@ -17,6 +18,8 @@ struct FakeMachine {
     names: BTreeMap<Driver, Vec<&'static str>>,
     /// Devices that fail to open.
     broken: Vec<&'static str>,
+    /// The memory that each GPU has left, by its name.
+    free_bytes: BTreeMap<&'static str, u64>,
     asked: RefCell<Vec<Driver>>,
 }
 
@@ -26,7 +29,8 @@ impl Devices for FakeMachine {
     fn list(&self, driver: Driver) -> Result<Vec<Gpu>, Cause> {
         self.asked.borrow_mut().push(driver);
         let names = self.names.get(&driver).ok_or_else(|| format!("lib{driver}.so not found"))?;
-        Ok(names.iter().map(|name| Gpu::named(driver, *name)).collect())
+        let gpu = |name| Gpu { free_bytes: self.free_bytes.get(name).copied(), ..Gpu::named(driver, name) };
+        Ok(names.iter().map(|&name| gpu(name)).collect())
     }
 
     fn open(&self, spec: DeviceSpec) -> Result<(), Cause> {
@@ -68,6 +72,7 @@ fn manifest(targets: &[&str]) -> Manifest {
     };
     Manifest {
         targets: targets.iter().map(|&name| (name.into(), target(name))).collect(),
+        parameters: vec![Parameter::new("w", Dtype::F32, &[1 << 18])],
         ..sample::manifest(16, 8)
     }
 }
@@ -177,6 +182,30 @@ fn a_named_device_is_opened() {
     assert_eq!(opened(&machine, &all, "vulkan"), format!("vulkan {LLVMPIPE}"));
     assert_eq!(opened(&machine, &all, "cuda:1"), "cuda:1 B");
     assert_eq!(opened(&machine, &all, "cuda"), "cuda A", "the first is every driver's default");
+}
+
+#[test]
+fn a_gpu_that_has_too_little_memory_left_is_not_opened() {
+    let [weights, cache] = {
+        let manifest = manifest(&["cuda"]);
+        least_gpu_bytes(&manifest, &manifest.targets["cuda"])
+    };
+    assert!(weights > 0);
+    let free_bytes = BTreeMap::from([("A", (weights + cache) / 2), ("B", weights + cache)]);
+    let machine = FakeMachine { free_bytes, ..fake(&[(Driver::Cuda, &["A", "B"])]) };
+    assert_eq!(opened(&machine, &["cpu", "cuda"], "auto"), "cuda:1 B");
+    assert_eq!(opened(&machine, &["cuda"], "cuda:1"), "cuda:1 B");
+    insta::assert_snapshot!(refused(&machine, &["cuda"], "cuda:0"), @r"
+    error: cannot use the device cuda:0: 520.0 KiB of its memory are free, expected 1.0 MiB for weights and 16.0 KiB for the smallest cache
+    hint: end other programs that use the GPU (nvidia-smi lists them), name another device with --device, or compile the bundle with fewer bits (--quant)
+    ");
+    let only = FakeMachine { free_bytes: machine.free_bytes, ..fake(&[(Driver::Cuda, &["A"])]) };
+    assert_eq!(opened(&only, &["cpu", "cuda"], "auto"), "local-task");
+    insta::assert_snapshot!(refused(&only, &["cuda"], "auto"), @r"
+    error: no target of this bundle runs here
+      cuda: A: 520.0 KiB of its memory are free, expected 1.0 MiB for weights and 16.0 KiB for the smallest cache
+    hint: end other programs that use the GPU (nvidia-smi lists them), or compile the bundle for this machine, e.g. with --target cpu
+    ");
 }
 
 #[test]
