@@ -75,6 +75,9 @@ impl Forms {
                 Quant::Auto => held(weight, inputs, transposed).unwrap_or(Form::Floats),
             });
         }
+        if plan.quant == Quant::Auto {
+            model.blocks.iter().for_each(|block| decode_mixed_experts(&block.mlp.layer, &mut forms));
+        }
         let decoded = if plan.quant == Quant::Auto { plan.precision.dtype() } else { Dtype::F32 };
         let has = |wanted: fn(&Form) -> bool| forms.values().any(wanted);
         let activation = if has(|form| matches!(form, Form::Groups(_))) {
@@ -115,6 +118,24 @@ fn is_read(form: GroupForm, numerics: Numerics) -> bool {
 /// Returns whether kernels multiply by weights in groups.
 fn has_kernels(numerics: Numerics) -> bool {
     numerics.cpu_isa().is_some() || numerics.gpu.is_some()
+}
+
+/// Decodes the weights of experts that kernels multiply at once, the gates with what they gate and the last ones, where these
+/// have several forms.
+fn decode_mixed_experts(layer: &FeedForward, forms: &mut BTreeMap<String, Form>) {
+    let FeedForward::Experts(layer) = layer else { return };
+    let experts = &layer.experts;
+    let first = experts.iter().flat_map(|mlp| mlp.gate.iter().chain([&mlp.up]));
+    let last = experts.iter().map(|mlp| &mlp.down);
+    for linears in [first.collect::<Vec<_>>(), last.collect()] {
+        let names = || linears.iter().map(|linear| linear.weight.name.as_str());
+        let form_of = |name: &str| forms.get(name).copied();
+        let first = names().next().and_then(form_of);
+        if !names().all(|name| form_of(name) == first) {
+            let names: Vec<_> = names().map(str::to_owned).collect();
+            forms.extend(names.into_iter().map(|name| (name, Form::Floats)));
+        }
+    }
 }
 
 /// Returns the names of weights whose inputs cannot be permuted: rows are looked up in the embedding, and experts share inputs.

@@ -8,7 +8,7 @@
 //   biases   [n], of bias_type as in matvec.h: the first part of k has them in its sums
 //
 // Up to three matrices of weights share x, and have each their own out. k is a multiple
-// of 32 and n of 8.
+// of 32, and n of 8 unless weights are packed, in one part and without a gate.
 //
 // Gated products have two matrices, a gate's and up's, of [n][k] both, and a result
 // [m][n] in the type of x, which activation.h makes of both products. They are computed

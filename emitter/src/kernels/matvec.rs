@@ -110,7 +110,8 @@ impl MatvecWeights {
         }
     }
 
-    fn is_packed(self) -> bool {
+    /// Returns whether weights are whole numbers. Rows that they multiply at once are in bf16, in tiles of as many rows.
+    pub(crate) fn is_packed(self) -> bool {
         matches!(self, Self::Q8 | Self::Q4 | Self::Groups(_))
     }
 

@@ -163,14 +163,6 @@ pub(super) fn unpacked(g: &mut Graph, [codes, words]: [Tensor; 2], of: CudaGroup
     let codes = unpacked_codes(g, codes, words, of);
     let firsts = unpacked_numbers(g, words, of.starts()[0], of.firsts());
     let seconds = of.seconds().map(|seconds| unpacked_numbers(g, words, of.starts()[1], seconds));
-    let floats = |g: &mut Graph, bits: Tensor, dtype: Dtype| match dtype {
-        Dtype::F32 => g.bitcast_convert(bits, Dtype::F32),
-        _ => {
-            let half = g.convert(bits, Dtype::I16);
-            let half = g.bitcast_convert(half, dtype);
-            g.convert(half, Dtype::F32)
-        }
-    };
     // What each input has, of numbers that so many inputs share.
     let spread = |g: &mut Graph, x: Tensor, each: usize| {
         let count = g.shape(x)[1];
@@ -179,10 +171,6 @@ pub(super) fn unpacked(g: &mut Graph, [codes, words]: [Tensor; 2], of: CudaGroup
         g.slice_dimension(wide, 1, 0, inputs)
     };
     let run = of.run();
-    let signed = |g: &mut Graph, byte: Tensor| {
-        let byte = g.convert(byte, Dtype::I8);
-        g.convert(byte, Dtype::F32)
-    };
     match (form.scales, seconds) {
         (Scales::Symmetric(groups), _) => {
             let d = floats(g, firsts, groups.dtype);
@@ -241,6 +229,22 @@ pub(super) fn unpacked(g: &mut Graph, [codes, words]: [Tensor; 2], of: CudaGroup
         }
         (_, None) => g.fail("groups", format!("found no second numbers, expected those of {}", form.name())),
     }
+}
+
+/// Returns the floating-point numbers of these bits, in `f32`.
+fn floats(g: &mut Graph, bits: Tensor, dtype: Dtype) -> Tensor {
+    if dtype == Dtype::F32 {
+        return g.bitcast_convert(bits, Dtype::F32);
+    }
+    let half = g.convert(bits, Dtype::I16);
+    let half = g.bitcast_convert(half, dtype);
+    g.convert(half, Dtype::F32)
+}
+
+/// Returns signed bytes in `f32`.
+fn signed(g: &mut Graph, byte: Tensor) -> Tensor {
+    let byte = g.convert(byte, Dtype::I8);
+    g.convert(byte, Dtype::F32)
 }
 
 /// Multiplies whole numbers by scales.

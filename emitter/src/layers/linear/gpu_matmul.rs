@@ -14,7 +14,8 @@ use crate::{
     types::TensorType,
 };
 
-/// Kernels require a multiple of so many inputs, and of outputs.
+/// Kernels require a multiple of so many inputs, and of outputs unless they are those of packed weights, summed at once and
+/// without gates.
 pub(in crate::layers) const WHOLE_INPUTS: usize = 32;
 const WHOLE_OUTPUTS: usize = 8;
 
@@ -36,7 +37,8 @@ pub(super) fn takes(b: &Builder<'_>, weights: MatvecWeights, layers: &[Named<'_>
     // Rows of `f32` are sums of several terms in bf16.
     let has_type =
         takes_rows(b, weights) || weights == MatvecWeights::Bf16 && b.operand_dtype() == Dtype::F32;
-    let whole = |(_, layer): &Named<'_>| layer.weight_outputs().is_multiple_of(WHOLE_OUTPUTS);
+    let whole =
+        |(_, layer): &Named<'_>| weights.is_packed() || layer.weight_outputs().is_multiple_of(WHOLE_OUTPUTS);
     has_type && inputs.is_multiple_of(WHOLE_INPUTS) && layers.iter().all(whole)
 }
 
@@ -100,7 +102,8 @@ pub(super) fn gated(
     let [gate, up] = [gate, up].map(|y| b.rows_products.get(&y).cloned());
     let (gate, up) = (gate?, up?);
     let (&[m, k], &n) = (b.graph.shape(gate.x), shape.last()?) else { return None };
-    if gate.x != up.x || gate.weights != up.weights || gate.bias_type != up.bias_type {
+    let is_whole = n.is_multiple_of(WHOLE_OUTPUTS);
+    if !is_whole || gate.x != up.x || gate.weights != up.weights || gate.bias_type != up.bias_type {
         return None;
     }
     let weights = gate.weights;
@@ -227,6 +230,7 @@ fn division(weights: MatvecWeights, m: usize, outputs: &[usize], k: usize) -> (T
     };
     let found = count(tiles);
     let splits = [8, 4, 2].into_iter().find(|splits| found * splits <= MAX_SPLIT && k / splits >= MIN_PART);
-    let pays = outputs.len() == 1 && (tiles != Tiles::Medium || k >= LONG);
+    let is_whole = outputs.iter().all(|outputs| outputs.is_multiple_of(WHOLE_OUTPUTS));
+    let pays = is_whole && outputs.len() == 1 && (tiles != Tiles::Medium || k >= LONG);
     (tiles, splits.filter(|_| pays).unwrap_or(1))
 }

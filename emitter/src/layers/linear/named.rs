@@ -3,7 +3,7 @@
 use mlxcel_models::Linear;
 use safetensors::Dtype;
 
-use crate::{form::Form, layers::builder::Builder};
+use crate::{form::Form, group_form::GroupForm, layers::builder::Builder};
 
 /// A linear layer with the name that errors give it.
 pub(super) type Named<'l> = (&'static str, &'l Linear);
@@ -13,14 +13,19 @@ pub(super) type Named<'l> = (&'static str, &'l Linear);
 enum Reading {
     /// As floats of this type.
     Floats(Dtype),
-    /// In few bits, with inputs in this order.
+    /// In few bits, with inputs in this order, if they are packed so.
     Bits(Form, Option<Vec<i32>>),
 }
 
 fn reading(b: &Builder<'_>, (_, layer): Named<'_>) -> Reading {
     match b.form(&layer.weight) {
         Form::Floats => Reading::Floats(b.dtype(&layer.weight)),
-        form => Reading::Bits(form, b.storage(&layer.weight).order),
+        form => {
+            let storage = b.storage(&layer.weight);
+            // What is quantized anew has its inputs in their own order.
+            let held = GroupForm::holding(&storage, layer.inputs(), layer.transposed);
+            Reading::Bits(form, storage.order.filter(|_| held.map(Form::Groups) == Some(form)))
+        }
     }
 }
 

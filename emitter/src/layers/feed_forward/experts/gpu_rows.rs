@@ -32,8 +32,9 @@ pub(super) fn of_tokens(
     };
     let (of_up, of_down) = (of(b, up)?, of(b, down)?);
     let whole = [hidden, inner].iter().all(|inputs| inputs.is_multiple_of(WHOLE_INPUTS));
-    // What the first products write is what the second ones read.
-    if !whole || of_up != of_down {
+    // What the first products write is what the second ones read, in tiles of as many rows.
+    let are_alike = of_up == of_down || of_up.is_packed() && of_down.is_packed();
+    if !whole || !are_alike {
         return None;
     }
     let tokens = shape.iter().rev().skip(1).product();

@@ -33,9 +33,7 @@ pub(super) enum Stack {
 impl Stack {
     /// Loads the matrices of so many experts.
     pub(super) fn load(b: &mut Builder<'_>, weights: Weights<'_>, experts: usize) -> Self {
-        // Matrices in several forms become floats, as on CPUs.
-        let mut forms = weights.layers().iter().map(|layer| b.form(layer.weight));
-        let form = forms.next().filter(|&first| forms.all(|form| form == first)).unwrap_or(Form::Floats);
+        let form = weights.layers().first().map_or(Form::Floats, |first| b.form(first.weight));
         let (outputs, _) = weights.size();
         let by_expert = |b: &mut Builder<'_>, x: Tensor| {
             let rest = b.graph.shape(x).get(1..).unwrap_or_default().to_vec();
