@@ -44,7 +44,7 @@ pub(super) fn write(table: &Table, capabilities: &[u32], version: &str) -> Strin
     )
 }
 
-/// Reads what [`write`] writes.
+/// Reads what [`write()`] writes.
 pub(super) fn read(text: &str) -> Result<Table> {
     let mut lines = text.lines().filter(|line| !line.starts_with("//"));
     let header: Vec<_> = lines.next().unwrap_or_default().split_whitespace().collect();
