@@ -260,7 +260,10 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
                         None => candidates.push(Candidate { target_name, target, spec, device_class, gpu }),
                         Some(shortage) => {
                             self.reasons.push((target_name.into(), format!("{}: {shortage}", gpu.name)));
-                            self.remedies.push(FREE_MEMORY);
+                            // One remedy for all of them.
+                            if !self.remedies.contains(&FREE_MEMORY) {
+                                self.remedies.push(FREE_MEMORY);
+                            }
                         }
                     }
                 }
