@@ -136,8 +136,7 @@ impl Launch<'_> {
     fn run_blocks(&self, grid: Grid<'_>) -> Result<(), Error> {
         let mut turns = Turns::new(self.schedule.order);
         let mut left = turns.blocks(self.grid.count());
-        let registers = grid.kernel.registers * grid.block.count().div_ceil(LANES);
-        let count = turns.resident(registers).min(left.len());
+        let count = turns.resident().min(left.len());
         let mut residents: Vec<_> = (0..count).map(|_| Resident::new(grid)).collect();
         for resident in &mut residents {
             resident.begin(left.pop());

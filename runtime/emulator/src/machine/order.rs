@@ -2,12 +2,8 @@
 
 use std::str::FromStr;
 
-/// Blocks that are under way at once, as far as their order is not given: fewer of those that have many registers, which would not
-/// stay in caches.
+/// Blocks that are under way at once, as far as their order is not given.
 const RESIDENT: usize = 4;
-const RESIDENT_LARGE: usize = 2;
-/// The registers of all warps of a block that are many.
-const LARGE: usize = 8 << 10;
 /// The most instructions that a warp runs before another one has its turn.
 const SLICE_MAX: usize = 400;
 
@@ -83,17 +79,11 @@ impl Turns {
         numbers
     }
 
-    /// Returns how many blocks are under way at once, whose warps have so many registers.
-    pub(super) fn resident(&self, registers: usize) -> usize {
+    /// Returns how many blocks are under way at once.
+    pub(super) fn resident(&self) -> usize {
         match self.order {
             Order::Forward | Order::Reverse => 1,
-            Order::Seed(_) => {
-                if registers > LARGE {
-                    RESIDENT_LARGE
-                } else {
-                    RESIDENT
-                }
-            }
+            Order::Seed(_) => RESIDENT,
         }
     }
 

@@ -228,19 +228,17 @@ impl Warp {
         match &instruction.work {
             Work::Nothing => {}
             Work::Unary(function, into, x) => {
-                let x = self.lanes_of(block, *x, &mut [0; LANES]).map(function);
+                let x = self.lanes_of(block, *x, &mut None).map(function);
                 self.set(*into, active, &x);
             }
             Work::Binary(function, into, [x, y]) => {
-                let mut places = [[0; LANES]; 2];
-                let [first, second] = &mut places;
+                let [first, second] = &mut [const { None }; 2];
                 let (x, y) = (self.lanes_of(block, *x, first), self.lanes_of(block, *y, second));
                 let result = std::array::from_fn(|lane| function(x[lane], y[lane]));
                 self.set(*into, active, &result);
             }
             Work::Ternary(function, into, [x, y, z]) => {
-                let mut places = [[0; LANES]; 3];
-                let [first, second, third] = &mut places;
+                let [first, second, third] = &mut [const { None }; 3];
                 let (x, y) = (self.lanes_of(block, *x, first), self.lanes_of(block, *y, second));
                 let z = self.lanes_of(block, *z, third);
                 let result = std::array::from_fn(|lane| function(x[lane], y[lane], z[lane]));
@@ -335,24 +333,24 @@ impl Warp {
         }
     }
 
-    /// Returns what an operand is in each lane; what is in no register has its place in `made`.
+    /// Returns what an operand is in each lane; what is in no register has its place in `made`, which is empty before: clearing it
+    /// took as long as many instructions.
     fn lanes_of<'w>(
         &'w self,
         block: &Block<'_>,
         operand: Operand,
-        made: &'w mut [u64; LANES],
+        made: &'w mut Option<[u64; LANES]>,
     ) -> &'w [u64; LANES] {
         match operand {
-            Operand::Register(register) => return &self.registers[register],
-            Operand::Constant(value) => made.fill(value),
-            Operand::Special(_) => *made = std::array::from_fn(|lane| self.value(block, operand, lane)),
+            Operand::Register(register) => &self.registers[register],
+            Operand::Constant(value) => made.insert([value; LANES]),
+            Operand::Special(_) => made.insert(std::array::from_fn(|lane| self.value(block, operand, lane))),
         }
-        made
     }
 
     /// Returns what an operand is in each lane.
     pub(super) fn values(&self, block: &Block<'_>, operand: Operand) -> [u64; LANES] {
-        *self.lanes_of(block, operand, &mut [0; LANES])
+        *self.lanes_of(block, operand, &mut None)
     }
 
     /// Sets a register in some lanes.

@@ -7,6 +7,7 @@ mod modifiers;
 mod module;
 mod operands;
 mod parse;
+mod registers;
 mod target;
 mod variable;
 mod words;

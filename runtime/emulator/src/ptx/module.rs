@@ -43,7 +43,7 @@ pub(crate) struct Kernel {
     pub(crate) code: Vec<Instruction>,
     /// Offsets and sizes of parameters.
     pub(crate) parameters: Vec<(usize, usize)>,
-    /// The number of registers of a thread.
+    /// The number of places for registers of a thread.
     pub(crate) registers: usize,
     /// Bytes of static shared memory of a block, with what is between its variables.
     pub(crate) shared: usize,

@@ -10,6 +10,7 @@ use super::{
     instruction::Work,
     module::{Error, Global, Kernel, Module},
     operands::{Scope, Symbol},
+    registers,
     target::Target,
     variable::Variable,
 };
@@ -141,7 +142,7 @@ fn kernel(
     kernel.threads_max =
         threads(head, ".maxntid").map(|sizes| sizes.iter().map(|size| *size as usize).product());
     kernel.threads_needed = threads(head, ".reqntid");
-    kernel.registers = scope.registers;
+    kernel.registers = registers::allocate(&mut kernel.code, scope.registers);
     Ok(kernel)
 }
 
