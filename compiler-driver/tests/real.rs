@@ -203,9 +203,17 @@ pub(crate) fn python(part: &str, folder: &Path, arguments: &[&str], variables: &
         .output()
         .unwrap();
     let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    assert!(output.status.success(), "{} failed:\n{}{}", arguments.join(" "), text[0], text[1]);
+    // What failed stands at the end of what pytest prints, after whatever the tests' processes say.
+    let [stdout, stderr] = text.each_ref().map(|text| last_lines(text, 120));
+    assert!(output.status.success(), "{} failed:\n{stderr}\n{stdout}", arguments.join(" "));
     // pytest passes if it finds no test, too.
     eprint!("{}", text[0]);
+}
+
+/// Returns so many lines of a text at most, from its end.
+fn last_lines(text: &str, most: usize) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(most)..].join("\n")
 }
 
 /// A program of the runtime, which cargo builds with the workspace.
