@@ -14,7 +14,7 @@ use crate::{
 const LAYERS: usize = 2;
 
 /// Kernels of a decode step: five of each layer, and numbers, embedding, rotation, head and argmax. So 85 in a model of 16 layers.
-const LAUNCHES: usize = 5 * LAYERS + 5;
+pub(crate) const LAUNCHES: usize = 5 * LAYERS + 5;
 
 /// The same of a mixture, whose router is one more in each layer.
 const MIXTURE_LAUNCHES: usize = LAUNCHES + LAYERS;
@@ -89,13 +89,16 @@ fn check_replays(steps: &[&[String]]) {
 
 #[test]
 fn a_prompt_has_no_wait_but_the_last() {
-    let prompt: Vec<_> = (1..=20).map(|token| token.to_string()).collect();
-    let calls = calls("gqa", "cuda", &prompt.join(","), "2");
-    let steps = steps(&calls);
-    let waits = steps[0].iter().filter(|line| line.contains("Synchronize")).count();
-    let kernels = count(steps[0], "cuLaunchKernel ");
-    // What waits for the step's end gives its memory back.
-    assert_eq!((waits, kernels > LAUNCHES), (1, true), "{:?}", steps[0]);
+    for (tokens, chunk) in [(20, 32), (511, 512)] {
+        let prompt: Vec<_> = (0..tokens).map(|token| (token % 130 + 1).to_string()).collect();
+        let request = Request { chunk: Some(chunk), ..for_gpu(&Fixture::find("gqa"), "cuda") };
+        let calls = calls_of(&request, &prompt.join(","), "2");
+        let steps = steps(&calls);
+        let waits = steps[0].iter().filter(|line| line.contains("Synchronize")).count();
+        let kernels = count(steps[0], "cuLaunchKernel ");
+        // What waits for the step's end gives its memory back.
+        assert_eq!((waits, kernels > LAUNCHES), (1, true), "{tokens} tokens: {:?}", steps[0]);
+    }
 }
 
 /// Returns a request in bf16 for a fixture of two layers with sizes that all kernels are for, and random weights.

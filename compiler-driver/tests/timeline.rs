@@ -2,7 +2,11 @@
 
 use std::{fs, path::Path, process::Command};
 
-use crate::real::{Built, built, models, program, request};
+use crate::{
+    emulated::{for_gpu, on_emulator},
+    emulated_calls::LAUNCHES,
+    real::{Built, Fixture, built, models, program, request},
+};
 use serde_json::Value;
 
 /// Threads of local-task.
@@ -110,6 +114,29 @@ fn the_dispatches_of_each_token_lie_in_its_step() {
         assert!(counts.clone().any(|count| count["args"]["bytes"].as_u64().unwrap() > 0));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no other file is left");
     }
+}
+
+/// Kernels are told by events of the stream, and steps are launched kernel by kernel.
+#[test]
+fn the_kernels_of_each_token_lie_in_its_step() {
+    let built = built(&for_gpu(&Fixture::find("gqa"), "cuda"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.json");
+    let mut command = on_emulator(program("mlxcel-run"));
+    command.arg(built.bundle.path()).args(["--device", "cuda", "--tokens", "63", "-n", "7", "--ignore-eos"]);
+    success(command.arg("--trace").arg(&path));
+    let (events, _) = read(&path);
+    let steps: Vec<_> = events.iter().filter(|event| event.name.ends_with(" step")).collect();
+    assert_eq!(steps.len(), 7);
+    let kernels = of(&events, "dispatch");
+    for step in steps {
+        let own: Vec<_> = kernels.iter().filter(|kernel| step.contains(kernel)).collect();
+        assert_eq!(own.len(), LAUNCHES, "{step:?}: {own:?}");
+        assert!(own.iter().all(|kernel| kernel.name.starts_with("cuda_")), "{own:?}");
+        assert!(own.iter().all(|kernel| kernel.length() > 0), "{own:?}");
+    }
+    assert_eq!(kernels.len(), 7 * LAUNCHES, "every kernel is of a step");
+    check_tracks(&events);
 }
 
 /// Checks that the workers ran all workgroups of each dispatch within its time.
