@@ -36,6 +36,7 @@ mod python;
 mod qemu;
 mod quantized;
 mod real;
+mod recorded_commands;
 mod registry;
 mod reproducible;
 mod sandbox;
