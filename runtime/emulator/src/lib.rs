@@ -15,6 +15,6 @@ mod machine;
 mod ptx;
 mod types;
 
-pub use ffi::{Memory, client, cuGetProcAddress};
+pub use ffi::{Memory, client, cuGetProcAddress, nvml};
 pub use machine::{Dimensions, Launch, Order, Overlap, Schedule, Written};
 pub use ptx::{Error, Module};

@@ -9,9 +9,14 @@ use std::{
 };
 
 use super::{
-    codes::{ALREADY_REGISTERED, INVALID_VALUE, NOT_REGISTERED, OUT_OF_MEMORY, SUCCESS, give, nothing},
+    codes::{
+        ALREADY_REGISTERED, INVALID_VALUE, NOT_REGISTERED, OUT_OF_MEMORY, SUCCESS, give, nothing, number,
+    },
+    contexts::{self, Context},
     counts,
     ranges::{Allocation, Kind, Memory},
+    settings::SETTINGS,
+    streams::{Stream, context_of},
 };
 
 /// The memory of the device.
@@ -24,6 +29,14 @@ const ALIGN: usize = 256;
 const UNWRITTEN: u8 = 0xff;
 /// Bytes on both sides of an allocation that belong to none.
 const GUARD: usize = 4096;
+/// The size of a page, or of a part of one, and the access that `mprotect` leaves.
+const PAGE: u64 = GUARD as u64;
+const NO_ACCESS: c_int = 0;
+
+unsafe extern "C" {
+    fn mprotect(place: *mut c_void, bytes: usize, access: c_int) -> c_int;
+}
+
 /// How many bytes that were freed are not given out again, so that stale addresses are found.
 const QUARANTINE: usize = 64 << 20;
 
@@ -65,14 +78,38 @@ fn layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(padded.checked_add(2 * GUARD)?, ALIGN).ok()
 }
 
-/// Allocates memory, and writes its address.
+/// Returns how much memory of a device is in use here.
+pub(super) fn used(device: usize) -> u64 {
+    let is_of = |found: &Allocation| {
+        found.kind == Kind::Device && found.context.is_some_and(|context| context.device == device)
+    };
+    MEMORY.sum(is_of)
+}
+
+/// Allocates memory of a context, and writes its address.
 ///
 /// # Safety
 /// `place` is null, or an address can be written to it.
-unsafe fn reserve(place: *mut u64, bytes: usize, kind: Kind) -> c_int {
+unsafe fn reserve(
+    context: Result<&'static Context, c_int>,
+    place: *mut u64,
+    bytes: usize,
+    kind: Kind,
+) -> c_int {
+    let context = match context {
+        Ok(context) => context,
+        Err(error) => return error,
+    };
     let Some(layout) = layout(bytes).filter(|_| bytes > 0) else {
         return if bytes == 0 { INVALID_VALUE } else { OUT_OF_MEMORY };
     };
+    let padded = layout.size() - 2 * GUARD;
+    // One at a time, so that two do not get the same last bytes.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if kind == Kind::Device && used(context.device) + padded as u64 > SETTINGS.free(context.device) {
+        return OUT_OF_MEMORY;
+    }
     // SAFETY: the layout has at least one byte, and what was allocated can be written.
     let found = unsafe {
         let found = alloc(layout);
@@ -81,11 +118,23 @@ unsafe fn reserve(place: *mut u64, bytes: usize, kind: Kind) -> c_int {
         }
         found.write_bytes(UNWRITTEN, layout.size());
         let start = found as u64 + GUARD as u64;
-        MEMORY.add(start, Allocation { bytes, padded: layout.size() - 2 * GUARD, kind });
+        MEMORY.add(start, Allocation { bytes, padded, kind, context: Some(context) });
         start
     };
     // SAFETY: the caller gives a place for an address.
     unsafe { give(place, found) }
+}
+
+/// Takes away what a context has. Whoever reaches for it ends the program, as where pages are the driver's.
+pub(super) fn take_away(context: &Context) {
+    for (place, found) in MEMORY.remove_all(context) {
+        if matches!(found.kind, Kind::Device | Kind::Host) {
+            // Guards are as large as a page, so that whole pages are those of this allocation.
+            let (start, end) = (place & !(PAGE - 1), (place + found.padded as u64).next_multiple_of(PAGE));
+            // SAFETY: these pages are never given back, and nobody has a right to them.
+            unsafe { mprotect(start as *mut c_void, (end - start) as usize, NO_ACCESS) };
+        }
+    }
 }
 
 /// Frees an allocation of a kind.
@@ -93,6 +142,10 @@ unsafe fn reserve(place: *mut u64, bytes: usize, kind: Kind) -> c_int {
 /// # Safety
 /// Nobody uses it any more.
 unsafe fn release(place: u64, kind: Kind) -> c_int {
+    // Any context may be the current one, but not none.
+    if let Err(error) = contexts::current() {
+        return error;
+    }
     let Some(freed) = MEMORY.remove(place, kind) else { return INVALID_VALUE };
     let mut all = FREED.lock().unwrap_or_else(PoisonError::into_inner);
     all.push_back((place - GUARD as u64, freed.padded + 2 * GUARD));
@@ -117,29 +170,29 @@ fn is_freed(place: u64) -> bool {
 unsafe extern "C" fn allocate(place: *mut u64, bytes: usize) -> c_int {
     counts::note("cuMemAlloc");
     // SAFETY: as the caller's.
-    unsafe { reserve(place, bytes, Kind::Device) }
+    unsafe { reserve(contexts::current(), place, bytes, Kind::Device) }
 }
 
 unsafe extern "C" fn allocate_managed(place: *mut u64, bytes: usize, _flags: c_uint) -> c_int {
     // SAFETY: as the caller's.
-    unsafe { reserve(place, bytes, Kind::Device) }
+    unsafe { reserve(contexts::current(), place, bytes, Kind::Device) }
 }
 
 unsafe extern "C" fn allocate_host(place: *mut u64, bytes: usize, _flags: c_uint) -> c_int {
     counts::note("cuMemHostAlloc");
     // SAFETY: as the caller's.
-    unsafe { reserve(place, bytes, Kind::Host) }
+    unsafe { reserve(contexts::current(), place, bytes, Kind::Host) }
 }
 
 unsafe extern "C" fn allocate_from_pool(
     place: *mut u64,
     bytes: usize,
     _pool: *mut c_void,
-    _stream: *mut c_void,
+    stream: *const Stream,
 ) -> c_int {
     counts::note("cuMemAllocFromPoolAsync");
     // SAFETY: as the caller's.
-    unsafe { reserve(place, bytes, Kind::Device) }
+    unsafe { reserve(context_of(stream), place, bytes, Kind::Device) }
 }
 
 unsafe extern "C" fn free(place: u64) -> c_int {
@@ -152,25 +205,34 @@ unsafe extern "C" fn free_host(place: u64) -> c_int {
     if place == 0 { SUCCESS } else { unsafe { release(place, Kind::Host) } }
 }
 
-unsafe extern "C" fn free_async(place: u64, _stream: *mut c_void) -> c_int {
+unsafe extern "C" fn free_async(place: u64, stream: *const Stream) -> c_int {
     counts::note("cuMemFreeAsync");
     // SAFETY: as the caller's.
-    unsafe { free(place) }
+    number(unsafe { context_of(stream) }.map(|_| unsafe { free(place) }))
 }
 
 unsafe extern "C" fn register(place: u64, bytes: usize, _flags: c_uint) -> c_int {
     if place == 0 || bytes == 0 {
         return INVALID_VALUE;
     }
+    let context = match contexts::current() {
+        Ok(context) => context,
+        Err(error) => return error,
+    };
     if MEMORY.overlaps(place, bytes) {
         return ALREADY_REGISTERED;
     }
     // SAFETY: the caller gives memory that stays until it is unregistered.
-    unsafe { MEMORY.add(place, Allocation { bytes, padded: bytes, kind: Kind::Registered }) };
+    unsafe {
+        MEMORY.add(place, Allocation { bytes, padded: bytes, kind: Kind::Registered, context: Some(context) })
+    };
     SUCCESS
 }
 
 extern "C" fn unregister(place: u64) -> c_int {
+    if let Err(error) = contexts::current() {
+        return error;
+    }
     if MEMORY.remove(place, Kind::Registered).is_some() { SUCCESS } else { NOT_REGISTERED }
 }
 
@@ -200,8 +262,12 @@ fn can_copy(place: u64, bytes: usize, writes: bool) -> bool {
     }
 }
 
-unsafe extern "C" fn copy(to: u64, from: u64, bytes: usize, _stream: *mut c_void) -> c_int {
+unsafe extern "C" fn copy(to: u64, from: u64, bytes: usize, stream: *const Stream) -> c_int {
     counts::note("cuMemcpyAsync");
+    // SAFETY: as the caller's.
+    if let Err(error) = unsafe { context_of(stream) } {
+        return error;
+    }
     if bytes > 0 && !(can_copy(to, bytes, true) && can_copy(from, bytes, false)) {
         return INVALID_VALUE;
     }
@@ -210,8 +276,12 @@ unsafe extern "C" fn copy(to: u64, from: u64, bytes: usize, _stream: *mut c_void
     SUCCESS
 }
 
-unsafe extern "C" fn copy_to_device(to: u64, from: *const u8, bytes: usize, _stream: *mut c_void) -> c_int {
+unsafe extern "C" fn copy_to_device(to: u64, from: *const u8, bytes: usize, stream: *const Stream) -> c_int {
     counts::note("cuMemcpyHtoDAsync");
+    // SAFETY: as the caller's.
+    if let Err(error) = unsafe { context_of(stream) } {
+        return error;
+    }
     if bytes > 0 && !(MEMORY.contains(to, bytes) && can_copy(from as u64, bytes, false)) {
         return INVALID_VALUE;
     }
@@ -223,8 +293,12 @@ unsafe extern "C" fn copy_to_device(to: u64, from: *const u8, bytes: usize, _str
 /// Makes a function that fills memory with numbers of a size.
 macro_rules! fill {
     ($($function:literal $name:ident: $ty:ty;)*) => {$(
-        unsafe extern "C" fn $name(place: u64, value: $ty, count: usize, _stream: *mut c_void) -> c_int {
+        unsafe extern "C" fn $name(place: u64, value: $ty, count: usize, stream: *const Stream) -> c_int {
             counts::note($function);
+            // SAFETY: as the caller's.
+            if let Err(error) = unsafe { context_of(stream) } {
+                return error;
+            }
             let bytes = count.saturating_mul(size_of::<$ty>());
             if !MEMORY.contains(place, bytes) {
                 return INVALID_VALUE;

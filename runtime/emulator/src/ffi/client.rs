@@ -8,9 +8,11 @@ use std::{
 
 use super::{
     codes::{INVALID_VALUE, SUCCESS},
+    contexts::Context,
     driver::cuGetProcAddress,
     graphs::{Edge, Parameters},
     modules::{Call, Function, sizes},
+    primary::ensure_current,
 };
 
 /// What the driver calls a thing of a program.
@@ -36,11 +38,49 @@ macro_rules! call {
 }
 
 fn find(name: &str) -> Handle {
+    ensure_current();
     let mut function = ptr::null();
     let name = CString::new(name).unwrap_or_default();
     // SAFETY: the name is a C string, and there is a place for a pointer.
     unsafe { cuGetProcAddress(name.as_ptr(), &raw mut function, VERSION, 0) };
     function.cast_mut()
+}
+
+/// Makes the context of a device the current one of this thread. At first it is that of the first device.
+///
+/// # Errors
+/// There is no such device, or it is lost.
+pub fn use_device(device: c_int) -> Result<(), Code> {
+    let mut context = ptr::null();
+    call!("cuDevicePrimaryCtxRetain", &raw mut context => *mut *const Context, device => c_int)?;
+    call!("cuCtxSetCurrent", context => *const Context)
+}
+
+/// Takes away what all programs have on a device.
+///
+/// # Errors
+/// There is no such device.
+pub fn reset_device(device: c_int) -> Result<(), Code> {
+    call!("cuDevicePrimaryCtxReset", device => c_int)
+}
+
+/// Ends a use of a device, the last of which takes away what programs have there.
+///
+/// # Errors
+/// It is not used.
+pub fn release_device(device: c_int) -> Result<(), Code> {
+    call!("cuDevicePrimaryCtxRelease", device => c_int)
+}
+
+/// Returns the free and the whole memory of the current device.
+///
+/// # Errors
+/// Its context has ended.
+pub fn memory() -> Result<[usize; 2], Code> {
+    let mut found = [0; 2];
+    let [free, total] = &mut found;
+    call!("cuMemGetInfo", &raw mut *free => *mut usize, &raw mut *total => *mut usize)?;
+    Ok(found)
 }
 
 /// Waits for all work.

@@ -1,31 +1,20 @@
-//! The device, contexts, streams and events.
+//! The devices and what they say of themselves.
 
-use std::{
-    ffi::{CStr, c_char, c_int, c_uint, c_void},
-    sync::{Mutex, PoisonError},
-    time::Instant,
-};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use super::{
-    codes::{
-        INVALID_PTX, INVALID_VALUE, LAUNCH_FAILED, NOT_FOUND, NOT_SUPPORTED, OUT_OF_MEMORY, SUCCESS, give,
-        nothing,
-    },
-    counts,
+    allocations,
+    codes::{INVALID_DEVICE, INVALID_VALUE, NO_DEVICE, SUCCESS, give, number},
+    contexts,
+    settings::SETTINGS,
 };
 
-const NAME: &CStr = c"Emulator";
-/// CUDA 12.8.
-const VERSION: c_int = 12080;
-/// What it says of its memory, which is that of the machine.
-const MEMORY_BYTES: usize = 16 << 30;
-/// Anything but null, where a handle stands for nothing.
-const HANDLE: *mut c_void = std::ptr::dangling_mut::<u8>().cast();
+pub(super) const NAME: &CStr = c"Emulator";
 
 /// Returns the address of a function.
 pub(super) fn function(name: &str) -> Option<*const c_void> {
     Some(match name {
-        "cuGetErrorName" | "cuGetErrorString" => error_text as *const c_void,
+        "cuInit" => init as *const c_void,
         "cuDriverGetVersion" => version as *const c_void,
         "cuDeviceGetCount" => count as *const c_void,
         "cuDeviceGet" => device as *const c_void,
@@ -33,59 +22,33 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
         "cuDeviceGetUuid" => uuid as *const c_void,
         "cuDeviceTotalMem" => total_memory as *const c_void,
         "cuDeviceGetAttribute" => attribute as *const c_void,
-        "cuDevicePrimaryCtxRetain" => context as *const c_void,
-        "cuCtxCreate" | "cuStreamCreate" => created as *const c_void,
-        "cuCtxGetCurrent" => current as *const c_void,
-        "cuEventCreate" => create_event as *const c_void,
-        "cuEventDestroy" => destroy_event as *const c_void,
-        "cuEventRecord" => record_event as *const c_void,
-        "cuEventSynchronize" => synchronize_event as *const c_void,
-        "cuStreamSynchronize" => synchronize_stream as *const c_void,
-        "cuEventElapsedTime" => elapsed as *const c_void,
-        "cuLaunchHostFunc" => host_function as *const c_void,
-        "cuInit"
-        | "cuCtxDestroy"
-        | "cuDevicePrimaryCtxRelease"
-        | "cuCtxSetCurrent"
-        | "cuCtxPushCurrent"
-        | "cuCtxPopCurrent"
-        | "cuEventQuery"
-        | "cuStreamDestroy"
-        | "cuStreamWaitEvent" => nothing as *const c_void,
+        "cuMemGetInfo" => memory_info as *const c_void,
         _ => return None,
     })
 }
 
-unsafe extern "C" fn error_text(error: c_int, text: *mut *const c_char) -> c_int {
-    let found = match error {
-        SUCCESS => c"no error",
-        OUT_OF_MEMORY => c"out of memory",
-        INVALID_PTX => c"a PTX instruction that the emulator does not know",
-        NOT_FOUND => c"named symbol not found",
-        LAUNCH_FAILED => c"a kernel did something that is an error on a GPU",
-        NOT_SUPPORTED => c"operation not supported by the emulator",
-        _ => c"invalid argument",
-    };
-    // SAFETY: the caller gives a place for a pointer.
-    unsafe { give(text, found.as_ptr()) }
+/// Returns the index of a device.
+pub(super) fn device_index(device: c_int) -> Result<usize, c_int> {
+    usize::try_from(device).ok().filter(|&index| index < SETTINGS.devices).ok_or(INVALID_DEVICE)
+}
+
+extern "C" fn init(_flags: c_uint) -> c_int {
+    if SETTINGS.devices == 0 { NO_DEVICE } else { SUCCESS }
 }
 
 unsafe extern "C" fn version(version: *mut c_int) -> c_int {
     // SAFETY: the caller gives a place for a number.
-    unsafe { give(version, VERSION) }
+    unsafe { give(version, SETTINGS.driver) }
 }
 
 unsafe extern "C" fn count(count: *mut c_int) -> c_int {
     // SAFETY: the caller gives a place for a number.
-    unsafe { give(count, 1) }
+    unsafe { give(count, c_int::try_from(SETTINGS.devices).unwrap_or(c_int::MAX)) }
 }
 
 unsafe extern "C" fn device(device: *mut c_int, ordinal: c_int) -> c_int {
-    if ordinal != 0 {
-        return INVALID_VALUE;
-    }
     // SAFETY: the caller gives a place for a number.
-    unsafe { give(device, ordinal) }
+    number(device_index(ordinal).map(|_| unsafe { give(device, ordinal) }))
 }
 
 unsafe extern "C" fn device_name(name: *mut c_char, size: c_int, _device: c_int) -> c_int {
@@ -98,18 +61,44 @@ unsafe extern "C" fn device_name(name: *mut c_char, size: c_int, _device: c_int)
     SUCCESS
 }
 
-unsafe extern "C" fn uuid(uuid: *mut [u8; 16], _device: c_int) -> c_int {
+/// Returns the bytes that no other device has.
+pub(super) fn uuid_of(device: usize) -> [u8; 16] {
+    let mut bytes = *b"mlxcel emulator\0";
+    bytes[15] = u8::try_from(device).unwrap_or(u8::MAX);
+    bytes
+}
+
+unsafe extern "C" fn uuid(uuid: *mut [u8; 16], device: c_int) -> c_int {
     // SAFETY: the caller gives a place for 16 bytes.
-    unsafe { give(uuid, *b"mlxcel emulator\0") }
+    number(device_index(device).map(|device| unsafe { give(uuid, uuid_of(device)) }))
 }
 
-unsafe extern "C" fn total_memory(bytes: *mut usize, _device: c_int) -> c_int {
+/// Returns the size of a device's memory, and what is left of it.
+pub(super) fn memory(device: usize) -> [u64; 2] {
+    let used = allocations::used(device);
+    [SETTINGS.memory(device), SETTINGS.free(device).saturating_sub(used)]
+}
+
+unsafe extern "C" fn total_memory(bytes: *mut usize, device: c_int) -> c_int {
     // SAFETY: the caller gives a place for a number.
-    unsafe { give(bytes, MEMORY_BYTES) }
+    number(device_index(device).map(|device| unsafe { give(bytes, memory(device)[0] as usize) }))
 }
 
-/// Numbers of `CUdevice_attribute`, with those of a small GPU of compute capability 9.0.
-unsafe extern "C" fn attribute(value: *mut c_int, attribute: c_int, _device: c_int) -> c_int {
+unsafe extern "C" fn memory_info(free: *mut usize, total: *mut usize) -> c_int {
+    number(contexts::current().map(|context| {
+        let [all, left] = memory(context.device);
+        // SAFETY: the caller gives places for both numbers.
+        unsafe {
+            give(free, left as usize);
+            give(total, all as usize)
+        }
+    }))
+}
+
+/// Numbers of `CUdevice_attribute`, with those of a small GPU.
+unsafe extern "C" fn attribute(value: *mut c_int, attribute: c_int, device: c_int) -> c_int {
+    let Ok(device) = device_index(device) else { return INVALID_DEVICE };
+    let (major, minor) = SETTINGS.capability(device);
     let found = match attribute {
         // Threads of a block, in all and by dimension.
         1..=3 => 1024,
@@ -124,8 +113,8 @@ unsafe extern "C" fn attribute(value: *mut c_int, attribute: c_int, _device: c_i
         // Multiprocessors.
         16 => 2,
         // Compute capability.
-        75 => 9,
-        76 => 0,
+        75 => major as c_int,
+        76 => minor as c_int,
         // Shared memory of a multiprocessor, and of a block that asks for it.
         81 => 164 << 10,
         97 => 163 << 10,
@@ -135,74 +124,4 @@ unsafe extern "C" fn attribute(value: *mut c_int, attribute: c_int, _device: c_i
     };
     // SAFETY: the caller gives a place for a number.
     unsafe { give(value, found) }
-}
-
-unsafe extern "C" fn context(context: *mut *mut c_void, _device: c_int) -> c_int {
-    // SAFETY: the caller gives a place for a pointer.
-    unsafe { give(context, HANDLE) }
-}
-
-/// All contexts are one, and it is always the current one.
-unsafe extern "C" fn current(context: *mut *mut c_void) -> c_int {
-    // SAFETY: the caller gives a place for a pointer.
-    unsafe { give(context, HANDLE) }
-}
-
-unsafe extern "C" fn created(handle: *mut *mut c_void, _flags: c_uint) -> c_int {
-    // SAFETY: the caller gives a place for a pointer.
-    unsafe { give(handle, HANDLE) }
-}
-
-/// A place in a stream: the time at which it was put there, when all before it had been done.
-type Event = Mutex<Instant>;
-
-unsafe extern "C" fn create_event(handle: *mut *mut Event, _flags: c_uint) -> c_int {
-    // SAFETY: the caller gives a place for a handle.
-    unsafe { give(handle, Box::into_raw(Box::new(Mutex::new(Instant::now())))) }
-}
-
-unsafe extern "C" fn destroy_event(event: *mut Event) -> c_int {
-    if event.is_null() {
-        return INVALID_VALUE;
-    }
-    // SAFETY: the caller gives a handle of `create_event`, and uses it no more.
-    drop(unsafe { Box::from_raw(event) });
-    SUCCESS
-}
-
-unsafe extern "C" fn record_event(event: *const Event, _stream: *mut c_void) -> c_int {
-    // SAFETY: the caller gives a handle of `create_event`, or null.
-    let Some(event) = (unsafe { event.as_ref() }) else { return INVALID_VALUE };
-    *event.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    SUCCESS
-}
-
-extern "C" fn synchronize_event(_event: *const Event) -> c_int {
-    counts::note("cuEventSynchronize");
-    SUCCESS
-}
-
-extern "C" fn synchronize_stream(_stream: *mut c_void) -> c_int {
-    counts::note("cuStreamSynchronize");
-    SUCCESS
-}
-
-unsafe extern "C" fn elapsed(milliseconds: *mut f32, start: *const Event, end: *const Event) -> c_int {
-    // SAFETY: the caller gives handles of `create_event`, or null.
-    let (Some(start), Some(end)) = (unsafe { (start.as_ref(), end.as_ref()) }) else { return INVALID_VALUE };
-    let [start, end] = [start, end].map(|event| *event.lock().unwrap_or_else(PoisonError::into_inner));
-    let passed = end.saturating_duration_since(start);
-    // SAFETY: the caller gives a place for a number.
-    unsafe { give(milliseconds, passed.as_secs_f32() * 1e3) }
-}
-
-unsafe extern "C" fn host_function(
-    _stream: *mut c_void,
-    function: Option<unsafe extern "C" fn(*mut c_void)>,
-    data: *mut c_void,
-) -> c_int {
-    let Some(function) = function else { return INVALID_VALUE };
-    // SAFETY: the caller gives a function that takes the data. What was submitted before is done.
-    unsafe { function(data) };
-    SUCCESS
 }

@@ -4,8 +4,10 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::{
     allocations,
-    codes::{INVALID_VALUE, give, not_supported},
-    device, graphs, modules,
+    codes::{self, INVALID_VALUE, give, not_supported},
+    contexts, device, graphs, modules, primary,
+    settings::SETTINGS,
+    streams,
 };
 
 /// Writes the address of a function of the driver, as `cuGetProcAddress` of CUDA 11.3 does.
@@ -26,10 +28,14 @@ pub unsafe extern "C" fn cuGetProcAddress(
     let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap_or_default();
     let found = match name {
         "cuGetProcAddress" => Some(cuGetProcAddress as *const c_void),
-        _ => device::function(name)
+        _ => codes::function(name)
+            .or_else(|| device::function(name))
+            .or_else(|| contexts::function(name))
+            .or_else(|| primary::function(name))
+            .or_else(|| streams::function(name))
             .or_else(|| allocations::function(name))
             .or_else(|| modules::function(name))
-            .or_else(|| graphs::function(name, version)),
+            .or_else(|| graphs::function(name, version.min(SETTINGS.driver))),
     };
     // SAFETY: the caller gives a place for a pointer. What is not here is nothing that IREE needs to run a bundle.
     unsafe { give(function, found.unwrap_or(not_supported as *const c_void)) }

@@ -6,9 +6,11 @@ use std::{
 };
 
 use super::{
-    codes::{INVALID_VALUE, NOT_SUPPORTED, SUCCESS, give},
-    counts,
+    codes::{INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED, SUCCESS, give, number},
+    contexts, counts,
     modules::{Call, Prepared},
+    primary,
+    streams::{Stream, context_of},
 };
 use crate::machine::Written;
 
@@ -215,8 +217,9 @@ unsafe extern "C" fn instantiate(handle: *mut *mut Executable, graph: *const Gra
     }
     // SAFETY: the caller gives a handle of `create`, or null.
     let Some(graph) = (unsafe { graph.as_ref() }) else { return INVALID_VALUE };
+    let made = || Box::into_raw(Box::new(Executable(graph.ordered())));
     // SAFETY: the caller gives a place for a handle.
-    unsafe { give(handle, Box::into_raw(Box::new(Executable(graph.ordered())))) }
+    number(contexts::current().map(|_| unsafe { give(handle, made()) }))
 }
 
 unsafe extern "C" fn destroy_executable(executable: *mut Executable) -> c_int {
@@ -228,10 +231,23 @@ unsafe extern "C" fn destroy_executable(executable: *mut Executable) -> c_int {
     SUCCESS
 }
 
-unsafe extern "C" fn launch(executable: *const Executable, _stream: *mut c_void) -> c_int {
+unsafe extern "C" fn launch(executable: *const Executable, stream: *const Stream) -> c_int {
     // SAFETY: the caller gives a handle of `instantiate`, or null.
     let Some(executable) = (unsafe { executable.as_ref() }) else { return INVALID_VALUE };
     counts::note("cuGraphLaunch");
+    // SAFETY: the caller gives a handle of a stream, or null.
+    let context = match unsafe { context_of(stream) } {
+        Ok(context) => context,
+        Err(error) => return error,
+    };
+    if !executable.0.iter().all(|step| step.kernel.is_of(context)) {
+        return INVALID_HANDLE;
+    }
+    primary::launch(context, || run(executable))
+}
+
+/// Runs the kernels of a graph.
+fn run(executable: &Executable) -> c_int {
     let written = Written::default();
     let may_overlap = executable.0.iter().any(|step| step.begins_early);
     for Step { kernel, begins_early } in &executable.0 {

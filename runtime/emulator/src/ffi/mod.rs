@@ -5,13 +5,18 @@
 mod allocations;
 pub mod client;
 mod codes;
+mod contexts;
 mod counts;
 mod device;
 mod driver;
 mod graphs;
 mod modules;
+pub mod nvml;
+mod primary;
 mod ranges;
 mod schedule;
+mod settings;
+mod streams;
 
 pub use driver::cuGetProcAddress;
 pub use ranges::Memory;

@@ -8,10 +8,15 @@ use std::{
 
 use super::{
     allocations::MEMORY,
-    codes::{INVALID_PTX, INVALID_VALUE, LAUNCH_FAILED, NOT_FOUND, SUCCESS, give},
-    counts,
+    codes::{
+        INVALID_HANDLE, INVALID_PTX, INVALID_VALUE, LAUNCH_FAILED, NOT_FOUND, SUCCESS, UNSUPPORTED_PTX, give,
+    },
+    contexts::{self, Context},
+    counts, primary,
     ranges::{Allocation, Kind},
     schedule,
+    settings::SETTINGS,
+    streams::{Stream, context_of},
 };
 use crate::{
     machine::{Dimensions, Launch, Overlap, SHARED_OPT_IN},
@@ -43,11 +48,26 @@ pub(super) struct Function {
     shared_allowed: Mutex<Option<usize>>,
 }
 
-/// A module, with the handles of its kernels.
+/// A module of a context, with the handles of its kernels.
 #[derive(Debug)]
 struct Loaded {
+    context: &'static Context,
     module: Module,
     functions: Vec<Function>,
+}
+
+/// Reads a module for the current context.
+fn parsed(text: &str) -> Result<(&'static Context, Module), c_int> {
+    let context = contexts::current()?;
+    let module = Module::parse(text).map_err(|error| {
+        eprintln!("cuda emulator: {error}");
+        INVALID_PTX
+    })?;
+    if module.ptx() > SETTINGS.newest_ptx() {
+        return Err(UNSUPPORTED_PTX);
+    }
+    let (major, minor) = SETTINGS.capability(context.device);
+    if module.capability() > major * 10 + minor { Err(INVALID_PTX) } else { Ok((context, module)) }
 }
 
 unsafe extern "C" fn load(
@@ -62,19 +82,19 @@ unsafe extern "C" fn load(
     }
     // SAFETY: PTX is a C string.
     let text = unsafe { CStr::from_ptr(text) };
-    let module = match Module::parse(&text.to_string_lossy()) {
-        Ok(module) => module,
-        Err(error) => {
-            eprintln!("cuda emulator: {error}");
-            return INVALID_PTX;
-        }
+    let (context, module) = match parsed(&text.to_string_lossy()) {
+        Ok(found) => found,
+        Err(error) => return error,
     };
     for (place, bytes) in module.ranges() {
         // SAFETY: the module's variables live until it is unloaded.
-        unsafe { MEMORY.add(place, Allocation { bytes, padded: bytes, kind: Kind::Variable }) };
+        unsafe {
+            MEMORY
+                .add(place, Allocation { bytes, padded: bytes, kind: Kind::Variable, context: Some(context) })
+        };
     }
     let names: Vec<_> = module.kernels().map(ToOwned::to_owned).collect();
-    let loaded = Box::into_raw(Box::new(Loaded { module, functions: Vec::new() }));
+    let loaded = Box::into_raw(Box::new(Loaded { context, module, functions: Vec::new() }));
     let functions = names
         .into_iter()
         // A name in PTX has no zeros.
@@ -95,7 +115,11 @@ unsafe extern "C" fn unload(handle: *mut Loaded) -> c_int {
     if handle.is_null() {
         return INVALID_VALUE;
     }
-    // SAFETY: the caller gives a handle of `load`, and uses it no more.
+    // SAFETY: the caller gives a handle of `load`.
+    if let Err(error) = unsafe { (*handle).context.check() } {
+        return error;
+    }
+    // SAFETY: the caller uses it no more.
     let loaded = unsafe { Box::from_raw(handle) };
     for (place, _) in loaded.module.ranges() {
         MEMORY.remove(place, Kind::Variable);
@@ -240,6 +264,12 @@ pub(super) unsafe fn sizes<'m>(function: *const Function) -> Option<impl Iterato
 }
 
 impl Prepared {
+    /// Returns whether the kernel's module was loaded for a context.
+    pub(super) fn is_of(&self, context: &Context) -> bool {
+        // SAFETY: whoever prepared it says that its module is loaded.
+        std::ptr::eq(unsafe { (*(*self.function).module).context }, context)
+    }
+
     /// Runs the kernel to its end. `call` is what it is noted as, and `overlap` says which others may run at the same time.
     ///
     /// # Safety
@@ -261,7 +291,9 @@ impl Prepared {
             overlap,
             schedule,
         };
-        match launch.run(module, &MEMORY) {
+        // SAFETY: the caller says so.
+        let context = unsafe { (*(*self.function).module).context };
+        match launch.run_on(module, &MEMORY.ranges_of(|found| found.is_reached_by(context))) {
             Ok(()) => SUCCESS,
             Err(error) => {
                 eprintln!("cuda emulator: {error}");
@@ -281,12 +313,25 @@ unsafe extern "C" fn launch(
     block_y: c_uint,
     block_z: c_uint,
     shared: c_uint,
-    _stream: *mut c_void,
+    stream: *const Stream,
     parameters: *const *const u8,
     extra: *const *const c_void,
 ) -> c_int {
+    // SAFETY: the caller gives a handle of a stream, or null.
+    let context = match unsafe { context_of(stream) } {
+        Ok(context) => context,
+        Err(error) => return error,
+    };
     let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
     let call = Call { function, grid, block, shared, parameters, extra };
     // SAFETY: the caller gives a handle of `kernel`, whose module is loaded, and a pointer to each parameter.
-    unsafe { call.prepare().map_or_else(|code| code, |kernel| kernel.run("cuLaunchKernel", None)) }
+    let kernel = match unsafe { call.prepare() } {
+        Ok(kernel) => kernel,
+        Err(error) => return error,
+    };
+    if !kernel.is_of(context) {
+        return INVALID_HANDLE;
+    }
+    // SAFETY: its module is loaded.
+    primary::launch(context, || unsafe { kernel.run("cuLaunchKernel", None) })
 }

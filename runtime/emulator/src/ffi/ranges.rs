@@ -3,9 +3,11 @@
 use std::{
     cell::Cell,
     collections::BTreeMap,
-    ptr,
+    mem, ptr,
     sync::{PoisonError, RwLock},
 };
+
+use super::contexts::Context;
 
 /// What memory is, and so who takes it away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +28,22 @@ pub(super) struct Allocation {
     /// What can be read: kernels may read a little more than they need.
     pub(super) padded: usize,
     pub(super) kind: Kind,
+    /// The context that it goes with, if that is known.
+    pub(super) context: Option<&'static Context>,
+}
+
+impl Allocation {
+    /// Returns whether kernels of a context reach it: memory of the host, all do.
+    pub(super) fn is_reached_by(&self, context: &Context) -> bool {
+        match self.kind {
+            Kind::Host | Kind::Registered => true,
+            Kind::Device | Kind::Variable => self.is_of(context),
+        }
+    }
+
+    fn is_of(&self, context: &Context) -> bool {
+        self.context.is_some_and(|found| ptr::eq(found, context))
+    }
 }
 
 /// Global memory: allocations of this process.
@@ -47,7 +65,9 @@ impl Memory {
         let (memory, place) = (Self::new(), numbers.as_mut_ptr() as u64);
         let bytes = size_of_val(numbers);
         // SAFETY: they are borrowed until the memory is gone.
-        unsafe { memory.add(place, Allocation { bytes, padded: bytes, kind: Kind::Registered }) };
+        unsafe {
+            memory.add(place, Allocation { bytes, padded: bytes, kind: Kind::Registered, context: None })
+        };
         work(&memory, place)
     }
 
@@ -64,6 +84,21 @@ impl Memory {
         let mut allocations = self.allocations.write().unwrap_or_else(PoisonError::into_inner);
         allocations.get(&place).filter(|found| found.kind == kind)?;
         allocations.remove(&place)
+    }
+
+    /// Returns all allocations of a context, which kernels reach no more.
+    pub(super) fn remove_all(&self, context: &Context) -> BTreeMap<u64, Allocation> {
+        let mut allocations = self.allocations.write().unwrap_or_else(PoisonError::into_inner);
+        let (taken, left) =
+            mem::take(&mut *allocations).into_iter().partition(|(_, found)| found.is_of(context));
+        *allocations = left;
+        taken
+    }
+
+    /// Returns the bytes of some allocations, with their padding.
+    pub(super) fn sum(&self, is_counted: impl Fn(&Allocation) -> bool) -> u64 {
+        let allocations = self.allocations.read().unwrap_or_else(PoisonError::into_inner);
+        allocations.values().filter(|found| is_counted(found)).map(|found| found.padded as u64).sum()
     }
 
     /// Returns the allocation that a place is in, or less than so many bytes before or behind, and where it begins.
@@ -97,15 +132,23 @@ impl Memory {
         place.checked_add(bytes as u64).is_some_and(|end| end <= start + found.bytes as u64)
     }
 
-    /// Returns the allocations as they are now.
+    /// Returns all allocations as they are now.
     pub(crate) fn ranges(&self) -> Ranges {
+        self.ranges_of(|_| true)
+    }
+
+    /// Returns some of the allocations as they are now.
+    pub(super) fn ranges_of(&self, is_reached: impl Fn(&Allocation) -> bool) -> Ranges {
         let allocations = self.allocations.read().unwrap_or_else(PoisonError::into_inner);
         let range = |(&start, found): (&u64, &Allocation)| Range {
             start,
             end: start + found.bytes as u64,
             padded_end: start + found.padded as u64,
         };
-        Ranges { ranges: allocations.iter().map(range).collect(), last: Cell::new(0) }
+        Ranges {
+            ranges: allocations.iter().filter(|(_, found)| is_reached(found)).map(range).collect(),
+            last: Cell::new(0),
+        }
     }
 }
 

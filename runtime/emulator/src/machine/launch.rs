@@ -9,7 +9,7 @@ use super::{
     warp::{State, Warp},
 };
 use crate::{
-    ffi::Memory,
+    ffi::{Memory, Ranges},
     ptx::{Error, Kernel, Module},
 };
 
@@ -69,6 +69,11 @@ impl Launch<'_> {
     /// # Errors
     /// There is no such kernel, it does something that is an error on a GPU, or the launch does not fit it.
     pub fn run(&self, module: &Module, memory: &Memory) -> Result<(), Error> {
+        self.run_on(module, &memory.ranges())
+    }
+
+    /// Runs the kernel to its end, on what it reaches of memory.
+    pub(crate) fn run_on(&self, module: &Module, memory: &Ranges) -> Result<(), Error> {
         let wrong = |problem: String| Error::new(self.kernel, problem);
         let kernel = module
             .kernel(self.kernel)
@@ -83,15 +88,14 @@ impl Launch<'_> {
             parameters.resize(offset, 0);
             parameters.extend(given);
         }
-        let memory = memory.ranges();
-        let races = self.schedule.finds_races.then(|| Races::new(&memory));
+        let races = self.schedule.finds_races.then(|| Races::new(memory));
         self.run_blocks(Grid {
             kernel,
             size: self.grid,
             block: self.block,
             dynamic: self.shared,
             parameters: &parameters,
-            memory: &memory,
+            memory,
             overlap: self.overlap,
             races: races.as_ref(),
         })?;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::atomic::AtomicU8};
 
-use super::instruction::Instruction;
+use super::{instruction::Instruction, target::Target};
 
 /// What is wrong with a module or a launch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +26,7 @@ pub struct Module {
     pub(super) kernels: BTreeMap<String, Kernel>,
     /// Variables in global memory, which the driver gives places.
     pub(super) globals: Vec<Global>,
+    pub(super) target: Target,
 }
 
 /// A variable in global memory.
@@ -61,6 +62,16 @@ impl Module {
     /// Returns the names of its kernels.
     pub fn kernels(&self) -> impl Iterator<Item = &str> {
         self.kernels.keys().map(String::as_str)
+    }
+
+    /// Returns the version of PTX that it is written in.
+    pub(crate) fn ptx(&self) -> (u32, u32) {
+        self.target.version
+    }
+
+    /// Returns the compute capability that it needs: 80 is 8.0.
+    pub(crate) fn capability(&self) -> u32 {
+        self.target.capability
     }
 
     pub(crate) fn kernel(&self, name: &str) -> Option<&Kernel> {

@@ -31,15 +31,14 @@ impl Module {
 /// Reads a module.
 fn module(text: &str) -> Result<Module, Error> {
     let text = without_comments(text);
-    let mut found = Module { kernels: BTreeMap::new(), globals: Vec::new() };
+    let mut found = Module { kernels: BTreeMap::new(), globals: Vec::new(), target: Target::default() };
     let mut symbols = HashMap::new();
     let mut shared = Vec::new();
-    let mut target = Target::default();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         if [".version", ".target", ".address_size", ".file"].iter().any(|word| rest.starts_with(word)) {
             let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
-            target.read(line.trim()).map_err(|problem| Error::new("module", problem))?;
+            found.target.read(line.trim()).map_err(|problem| Error::new("module", problem))?;
             rest = after.trim_start();
             continue;
         }
@@ -48,9 +47,9 @@ fn module(text: &str) -> Result<Module, Error> {
             .ok_or_else(|| Error::new("module", "found no end, expected `;` or `}`"))?;
         let head = &rest[..end];
         if head.contains(".entry") {
-            target.check_given().map_err(|problem| Error::new("module", problem))?;
+            found.target.check_given().map_err(|problem| Error::new("module", problem))?;
             let (body, after) = body(&rest[end..])?;
-            let kernel = kernel((head, body), &symbols, &shared, target)?;
+            let kernel = kernel((head, body), &symbols, &shared, found.target)?;
             found.kernels.insert(kernel.name.clone(), kernel);
             rest = after.trim_start();
         } else if head.contains(".func") {

@@ -2,16 +2,16 @@
 
 use super::words::Words;
 
-/// The compute capability of the device.
+/// The greatest compute capability that is emulated.
 const DEVICE: u32 = 90;
-/// The newest version of PTX that the driver knows: that of CUDA 12.8.
+/// The newest version of PTX that is known: that of CUDA 12.8.
 const NEWEST: (u32, u32) = (8, 7);
 
 /// What a module says that it needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Target {
-    version: (u32, u32),
-    capability: u32,
+    pub(super) version: (u32, u32),
+    pub(super) capability: u32,
 }
 
 impl Target {
