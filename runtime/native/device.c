@@ -263,6 +263,11 @@ shim_error_t* shim_device_create(shim_string_t driver, int64_t index, size_t thr
   shim_device_t* device = NULL;
   iree_status_t status = iree_allocator_malloc(shim_allocator(), sizeof(*device), (void**)&device);
   if (iree_status_is_ok(status)) status = shim_instance_retain(&device->instance);
+  if (iree_status_is_ok(status)) {
+    // Without an index it is the first one.
+    const bool is_cuda = iree_string_view_equal(shim_string_view(driver), IREE_SV("cuda"));
+    device->cuda = !is_cuda ? -1 : index < 0 ? 0 : (int)index;
+  }
   const bool has_workers = iree_string_view_equal(shim_string_view(driver), IREE_SV("local-task"));
   if (iree_status_is_ok(status) && reports && has_workers) status = shim_workers_create(&device->workers);
   if (iree_status_is_ok(status)) {
@@ -288,6 +293,18 @@ uint64_t shim_device_allocated(const shim_device_t* device) {
 }
 
 size_t shim_device_threads(const shim_device_t* device) { return device->threads; }
+
+shim_error_t* shim_device_check(const shim_device_t* device) {
+  iree_status_t status = iree_ok_status();
+#ifdef MLXCEL_CUDA
+  const shim_cuda_driver_t* driver = device->cuda < 0 ? NULL : shim_cuda_driver();
+  unsigned int flags = 0;
+  int is_active = 1;
+  if (driver) status = shim_cuda_status(driver, driver->context_state((CUdevice)device->cuda, &flags, &is_active));
+  if (iree_status_is_ok(status) && !is_active) status = shim_cuda_status(driver, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+#endif
+  return shim_error_from_status(status);
+}
 
 void shim_device_free(shim_device_t* device) {
   if (!device) return;

@@ -21,6 +21,8 @@ struct shim_device_t {
   // The VM module of the device. All programs share it, because a device can be in one group only.
   iree_vm_module_t* hal_module;
   size_t threads;
+  // The number that CUDA has for it, or -1 if it is of another driver.
+  int cuda;
   // NULL if workers do not report.
   shim_workers_t* workers;
   // NULL if nothing is recorded.

@@ -171,6 +171,9 @@ shim_error_t* shim_device_create(shim_string_t driver, int64_t index, size_t thr
                                      shim_device_t** out_device);
 // Returns the workers of a local-task device; 1 for others.
 size_t shim_device_threads(const shim_device_t* device);
+// Returns an error if the device's context was taken away. What it had is gone, and with it the memory of the host in which
+// inputs lie.
+shim_error_t* shim_device_check(const shim_device_t* device);
 // Returns the bytes of the device's memory that were allocated so far, those that were freed again included.
 uint64_t shim_device_allocated(const shim_device_t* device);
 // Copies `length` bytes from one place of the device's memory to another, more and more often until that takes `least_ns`.

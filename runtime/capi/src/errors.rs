@@ -129,7 +129,9 @@ fn code(error: &RunError) -> Code {
         | RunError::Allocate { .. } => Code::Device,
         RunError::Engine(EngineError::QueueFull { .. }) => Code::QueueFull,
         RunError::Engine(EngineError::Closed) => Code::Closed,
-        RunError::Engine(EngineError::StepFailed { .. } | EngineError::Stopped { .. })
+        RunError::Engine(
+            EngineError::StepFailed { .. } | EngineError::Stopped { .. } | EngineError::DeviceLost { .. },
+        )
         | RunError::Iree { .. } => Code::Engine,
         RunError::Engine(_)
         | RunError::Program(_)

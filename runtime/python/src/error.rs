@@ -71,9 +71,10 @@ fn class(error: &Error) -> &'static str {
         | Error::Allocate { .. } => "DeviceError",
         Error::Engine(EngineError::QueueFull { .. }) => "QueueFullError",
         Error::Engine(EngineError::Closed) => "ClosedError",
-        Error::Engine(EngineError::StepFailed { .. } | EngineError::Stopped { .. }) | Error::Iree { .. } => {
-            "EngineError"
-        }
+        Error::Engine(
+            EngineError::StepFailed { .. } | EngineError::Stopped { .. } | EngineError::DeviceLost { .. },
+        )
+        | Error::Iree { .. } => "EngineError",
         Error::Engine(_) | Error::Program(_) => "RequestError",
         Error::NoTokens
         | Error::TokenOutOfRange { .. }

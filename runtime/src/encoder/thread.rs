@@ -236,7 +236,7 @@ impl Worker {
     fn accept(&mut self, message: Message) {
         let Message::Submit(job) = message else { return };
         if let Some(cause) = &self.end.cause {
-            let error = EngineError::Stopped { failures: self.end.failed, source: cause.clone() };
+            let error = EngineError::of_stop(self.end.failed, cause);
             self.life.0.free(1);
             (job.sink)(Err(error.into()));
         } else {
@@ -304,7 +304,8 @@ impl Worker {
             Err(error) => {
                 let cause: SharedCause = Arc::new(error);
                 self.end.failed += 1;
-                self.end.cause = (self.end.failed >= self.end.most).then(|| cause.clone());
+                let is_last = self.end.failed >= self.end.most || EngineError::lost(&cause).is_some();
+                self.end.cause = is_last.then(|| cause.clone());
                 Err(cause)
             }
         };
@@ -321,7 +322,7 @@ impl Worker {
                     answers.push((job.sink, Ok(Embeddings { vectors: job.vectors, queued })));
                 }
                 Err(cause) if count > 0 => {
-                    let error = EngineError::StepFailed { requests, source: cause.clone() };
+                    let error = EngineError::of_step(requests, cause);
                     answers.push((job.sink, Err(error.into())));
                 }
                 Err(_) => rest.push(job),

@@ -7,7 +7,7 @@ use super::{
     request::{Penalties, Request},
 };
 use crate::{
-    error::{EngineError, Error},
+    error::{EngineError, Error, SharedCause},
     model::{BestTokens, ModelRunner, SelectedRow},
     sampling::{Sampler, TokenLogprobs, check_logits, largest_logit, logprobs, logprobs_of_best},
 };
@@ -55,7 +55,8 @@ impl<R: ModelRunner> Row<'_, R> {
 }
 
 fn failed(error: Error) -> EngineError {
-    EngineError::StepFailed { requests: 1, source: Arc::new(error) }
+    let cause: SharedCause = Arc::new(error);
+    EngineError::of_step(1, &cause)
 }
 
 impl Chooser {

@@ -230,7 +230,7 @@ impl<R: ModelRunner> Engine<R> {
     }
 
     pub(super) fn stopped_by(&self, cause: &SharedCause) -> Error {
-        EngineError::Stopped { failures: self.failures, source: cause.clone() }.into()
+        EngineError::of_stop(self.failures, cause).into()
     }
 
     /// Checks counts of holders and promises.

@@ -249,7 +249,7 @@ impl<R: ModelRunner> Engine<R> {
         let (requests, source): (usize, SharedCause) = (planned.len(), Arc::new(error));
         self.count_failure(Some(source.clone()));
         let shares = planned.into_iter().map(|(index, rows)| {
-            let error = EngineError::StepFailed { requests, source: source.clone() };
+            let error = EngineError::of_step(requests, &source);
             Share { index, rows, picked: Err(error.into()) }
         });
         shares.collect()
@@ -257,7 +257,8 @@ impl<R: ModelRunner> Engine<R> {
 
     fn count_failure(&mut self, cause: Option<SharedCause>) {
         self.failures = if cause.is_some() { self.failures + 1 } else { 0 };
-        if self.failures >= self.settings.failures.max(1) {
+        let is_lost = cause.as_ref().is_some_and(|cause| EngineError::lost(cause).is_some());
+        if is_lost || self.failures >= self.settings.failures.max(1) {
             self.stopped = cause;
         }
     }
@@ -333,6 +334,7 @@ fn pick<R: ModelRunner>(
 fn failed_read(error: &Error) -> Option<SharedCause> {
     match error {
         Error::Engine(EngineError::StepFailed { source, .. }) => Some(source.clone()),
+        Error::Engine(lost @ EngineError::DeviceLost { .. }) => Some(Arc::new(Error::from(lost.clone()))),
         _ => None,
     }
 }

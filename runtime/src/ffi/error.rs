@@ -2,6 +2,25 @@
 
 use super::raw;
 
+/// Errors after which no call on a device succeeds, as drivers name them. What CUDA calls unknown is a GPU that fell off its bus.
+const LOST: [&str; 15] = [
+    "CUDA_ERROR_ECC_UNCORRECTABLE",
+    "CUDA_ERROR_NVLINK_UNCORRECTABLE",
+    "CUDA_ERROR_ILLEGAL_ADDRESS",
+    "CUDA_ERROR_LAUNCH_TIMEOUT",
+    "CUDA_ERROR_CONTEXT_IS_DESTROYED",
+    "CUDA_ERROR_ASSERT",
+    "CUDA_ERROR_HARDWARE_STACK_ERROR",
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+    "CUDA_ERROR_MISALIGNED_ADDRESS",
+    "CUDA_ERROR_INVALID_ADDRESS_SPACE",
+    "CUDA_ERROR_INVALID_PC",
+    "CUDA_ERROR_LAUNCH_FAILED",
+    "CUDA_ERROR_CONTAINED",
+    "CUDA_ERROR_UNKNOWN",
+    "VK_ERROR_DEVICE_LOST",
+];
+
 /// An error of IREE.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{status}: {message}")]
@@ -19,6 +38,11 @@ impl Error {
     /// Returns whether there was not enough memory.
     pub(crate) fn is_of_memory(&self) -> bool {
         self.status == "resource exhausted"
+    }
+
+    /// Returns whether the device is lost.
+    pub(crate) fn is_of_lost_device(&self) -> bool {
+        LOST.iter().any(|name| self.message.contains(name))
     }
 }
 

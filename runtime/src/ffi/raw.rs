@@ -177,6 +177,7 @@ unsafe extern "C" {
         device: *mut *mut Device,
     ) -> *mut Error;
     pub(super) fn shim_device_threads(device: *const Device) -> usize;
+    pub(super) fn shim_device_check(device: *const Device) -> *mut Error;
     pub(super) fn shim_device_allocated(device: *const Device) -> u64;
     pub(super) fn shim_device_time_copies(
         device: *mut Device,

@@ -131,6 +131,15 @@ impl Device {
         unsafe { raw::shim_device_threads(self.0.0.as_ptr()) }
     }
 
+    /// Checks that what the device has was not taken away. Inputs lie in memory that would be gone with it.
+    ///
+    /// # Errors
+    /// It was.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        // SAFETY: the handle is alive as long as `self`.
+        check(unsafe { raw::shim_device_check(self.0.0.as_ptr()) })
+    }
+
     /// Returns the bytes of memory that were allocated so far, those that were freed again included.
     pub(crate) fn allocated(&self) -> u64 {
         // SAFETY: the handle is alive as long as `self`.

@@ -10,12 +10,14 @@ use mlxcel_artifacts::{
 use super::{
     entry_point::{Cache, EntryPoint},
     loaded::LoadedModule,
+    lost,
     options::LoadOptions,
 };
 use crate::{
     device::DeviceInfo,
     encoder::contract::{Encoder, EncoderLimits, check_texts},
     error::Error,
+    ffi::Device,
     model::SequenceRows,
     weights::Weights,
 };
@@ -30,6 +32,7 @@ pub(super) struct IreeEncoder {
     entries: Vec<EntryPoint>,
     /// A cache without pools: texts attend to themselves.
     cache: Cache,
+    device: Device,
 }
 
 impl IreeEncoder {
@@ -42,14 +45,15 @@ impl IreeEncoder {
         let Some(embedding) = &spec.embedding else {
             return Err(Error::NoEmbedding { model: bundle.manifest().model.clone() });
         };
-        let LoadedModule { info, entries, context, .. } = LoadedModule::new(bundle, weights, options)?;
+        let LoadedModule { info, entries, context, device, .. } =
+            LoadedModule::new(bundle, weights, options)?;
         let limits = EncoderLimits {
             context,
             vocab: spec.vocab,
             width: embedding.width,
             rows: entries.iter().map(|entry| entry.sizes().rows_of_a_sequence()).collect(),
         };
-        Ok(Self { limits, info, entries, cache: Cache::none() })
+        Ok(Self { limits, info, entries, cache: Cache::none(), device })
     }
 }
 
@@ -69,7 +73,7 @@ impl Encoder for IreeEncoder {
         let mut embeddings = vec![Vec::new(); texts.len()];
         for PlannedCall { entry, texts: of_call } in plan_calls(&lengths, &sizes) {
             let tokens: Vec<&[u32]> = of_call.iter().map(|&text| texts[text]).collect();
-            let found = self.call(entry, &tokens)?;
+            let found = lost::named(self.call(entry, &tokens), &self.info)?;
             for (text, embedding) in of_call.into_iter().zip(found.chunks(self.limits.width)) {
                 embeddings[text] = embedding.to_vec();
             }
@@ -81,6 +85,7 @@ impl Encoder for IreeEncoder {
 impl IreeEncoder {
     /// Computes the embeddings of texts that fit an entry point, `[texts, width]`; more rows may follow.
     fn call(&mut self, entry: usize, texts: &[&[u32]]) -> Result<Vec<f32>, Error> {
+        self.device.check().map_err(Error::iree(|| "begin a call".into()))?;
         let entry = &mut self.entries[entry];
         let pages = pages(texts);
         let rows = texts.iter().zip(&pages);

@@ -18,6 +18,8 @@ mod entry_point;
 mod function;
 #[cfg(feature = "iree")]
 pub(crate) mod loaded;
+#[cfg(feature = "iree")]
+mod lost;
 mod memory;
 #[cfg(feature = "iree")]
 mod model;

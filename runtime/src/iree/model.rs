@@ -11,6 +11,7 @@ use super::{
     best::BestEntry,
     entry_point::{Cache, EntryPoint},
     loaded::LoadedModule,
+    lost,
     memory::free_memory,
     options::LoadOptions,
     pages,
@@ -149,68 +150,23 @@ impl ModelRunner for IreeModel {
     }
 
     fn begin(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        // Left by a panic between a beginning and its end.
-        while !self.begun.is_empty() {
-            let _ = self.end();
-        }
-        // Dropped first, so that this call can use the memory.
-        self.last = None;
-        self.entries[batch.size].begin(&batch.sequences, &self.cache)?;
-        self.begun.push_back(Begun::of(batch));
-        Ok(())
+        lost::named(self.begin_batch(batch), &self.info)
     }
 
     fn begin_next(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
-        let next = Begun::of(batch);
-        if self.begun.iter().ne([&next]) || next.rows != next.selected {
-            return Ok(false);
-        }
-        // It writes to where the results of the last step that has ended are.
-        self.last = None;
-        let is_begun = self.entries[batch.size].begin_next(&batch.sequences, &self.cache)?;
-        self.begun.extend(is_begun.then_some(next));
-        Ok(is_begun)
+        lost::named(self.begin_next_batch(batch), &self.info)
     }
 
     fn end(&mut self) -> Result<Vec<SelectedRow>, Error> {
-        let begun = self.begun.pop_front();
-        let Begun { size, selected, .. } = begun
-            .ok_or_else(|| Error::Iree { doing: "run a step".to_owned(), source: "none was begun".into() })?;
-        let entry = &mut self.entries[size];
-        let mut results = entry.end(&mut self.cache)?;
-        if selected == 0 {
-            return Ok(Vec::new());
-        }
-        let rows = next_tokens(entry, &mut results, selected, self.limits.vocab)?;
-        let logits = entry.function().take(ResultKind::Logits, &mut results)?;
-        self.last = Some(Last { logits, selected, best: None });
-        Ok(rows)
+        lost::named(self.end_first(), &self.info)
     }
 
     fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error> {
-        let last = self.last.as_ref().filter(|last| selected < last.selected);
-        let Last { logits, .. } = last.ok_or(Error::NoLogits)?;
-        let values = logits.read_row::<f32>(selected).map_err(Error::iree(|| "read the logits".into()))?;
-        if values.len() != self.limits.vocab {
-            let (found, expected) = (values.len(), self.limits.vocab);
-            return Err(Error::Unsupported(format!("it returns {found} logits, expected {expected}")));
-        }
-        Ok(values)
+        lost::named(self.read_logits(selected), &self.info)
     }
 
     fn best(&mut self, selected: usize) -> Result<Option<BestTokens>, Error> {
-        let last = self.last.as_mut().filter(|last| selected < last.selected);
-        let Last { logits, selected: count, best } = last.ok_or(Error::NoLogits)?;
-        let rows = match best {
-            Some(rows) => rows,
-            None => {
-                let shape = logits.shape();
-                let entry = self.bests.iter_mut().find(|entry| shape.first() == Some(&entry.rows()));
-                let Some(entry) = entry else { return Ok(None) };
-                best.insert(entry.run(logits, *count, self.limits.vocab)?)
-            }
-        };
-        Ok(rows.get(selected).cloned())
+        lost::named(self.find_best(selected), &self.info)
     }
 
     fn copy_bandwidth(&self) -> Result<Option<f64>, Error> {
@@ -239,6 +195,76 @@ impl ModelRunner for IreeModel {
 
     fn end_trace(&mut self) {
         self.device.end_recording();
+    }
+}
+
+/// What may find that the device is lost.
+impl IreeModel {
+    fn begin_batch(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+        // Left by a panic between a beginning and its end.
+        while !self.begun.is_empty() {
+            let _ = self.end_first();
+        }
+        self.device.check().map_err(Error::iree(|| "begin a step".into()))?;
+        // Dropped first, so that this call can use the memory.
+        self.last = None;
+        self.entries[batch.size].begin(&batch.sequences, &self.cache)?;
+        self.begun.push_back(Begun::of(batch));
+        Ok(())
+    }
+
+    fn begin_next_batch(&mut self, batch: &Batch<'_>) -> Result<bool, Error> {
+        self.device.check().map_err(Error::iree(|| "begin a step".into()))?;
+        let next = Begun::of(batch);
+        if self.begun.iter().ne([&next]) || next.rows != next.selected {
+            return Ok(false);
+        }
+        // It writes to where the results of the last step that has ended are.
+        self.last = None;
+        let is_begun = self.entries[batch.size].begin_next(&batch.sequences, &self.cache)?;
+        self.begun.extend(is_begun.then_some(next));
+        Ok(is_begun)
+    }
+
+    fn end_first(&mut self) -> Result<Vec<SelectedRow>, Error> {
+        let begun = self.begun.pop_front();
+        let Begun { size, selected, .. } = begun
+            .ok_or_else(|| Error::Iree { doing: "run a step".to_owned(), source: "none was begun".into() })?;
+        let entry = &mut self.entries[size];
+        let mut results = entry.end(&mut self.cache)?;
+        if selected == 0 {
+            return Ok(Vec::new());
+        }
+        let rows = next_tokens(entry, &mut results, selected, self.limits.vocab)?;
+        let logits = entry.function().take(ResultKind::Logits, &mut results)?;
+        self.last = Some(Last { logits, selected, best: None });
+        Ok(rows)
+    }
+
+    fn read_logits(&mut self, selected: usize) -> Result<Vec<f32>, Error> {
+        let last = self.last.as_ref().filter(|last| selected < last.selected);
+        let Last { logits, .. } = last.ok_or(Error::NoLogits)?;
+        let values = logits.read_row::<f32>(selected).map_err(Error::iree(|| "read the logits".into()))?;
+        if values.len() != self.limits.vocab {
+            let (found, expected) = (values.len(), self.limits.vocab);
+            return Err(Error::Unsupported(format!("it returns {found} logits, expected {expected}")));
+        }
+        Ok(values)
+    }
+
+    fn find_best(&mut self, selected: usize) -> Result<Option<BestTokens>, Error> {
+        let last = self.last.as_mut().filter(|last| selected < last.selected);
+        let Last { logits, selected: count, best } = last.ok_or(Error::NoLogits)?;
+        let rows = match best {
+            Some(rows) => rows,
+            None => {
+                let shape = logits.shape();
+                let entry = self.bests.iter_mut().find(|entry| shape.first() == Some(&entry.rows()));
+                let Some(entry) = entry else { return Ok(None) };
+                best.insert(entry.run(logits, *count, self.limits.vocab)?)
+            }
+        };
+        Ok(rows.get(selected).cloned())
     }
 }
 

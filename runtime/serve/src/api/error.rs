@@ -202,6 +202,10 @@ impl From<&Error> for ApiError {
                 | EngineError::BadSpeculation { .. },
             ) => Self::invalid(message),
             Error::Engine(EngineError::QueueFull { .. }) => Self::busy(message),
+            Error::Engine(EngineError::DeviceLost { .. }) => {
+                let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
+                Self { code: Some("device_lost"), ..error }
+            }
             Error::Engine(EngineError::Closed | EngineError::Stopped { .. }) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message)
             }

@@ -1,6 +1,6 @@
 //! Refusals, failures of the device, and cancellation.
 
-use std::error::Error as _;
+use std::{error::Error as _, sync::Arc};
 
 use super::{choices::places, *};
 use crate::{engine::Speculation, error::EngineError, sampling::Sampling};
@@ -190,6 +190,42 @@ fn a_model_that_returns_other_rows_is_refused() {
     assert!(
         error.source().unwrap().to_string().starts_with("the device returned 0 rows, expected 1\nhint: ")
     );
+}
+
+#[test]
+fn a_device_that_is_lost_stops_the_engine_at_once() {
+    struct Lost(ScriptedModel);
+    impl crate::model::ModelRunner for Lost {
+        fn limits(&self) -> &ModelLimits {
+            self.0.limits()
+        }
+        fn device(&self) -> &crate::DeviceInfo {
+            self.0.device()
+        }
+        fn begin(&mut self, batch: &crate::model::Batch<'_>) -> Result<(), Error> {
+            self.0.begin(batch)
+        }
+        fn end(&mut self) -> Result<Vec<crate::model::SelectedRow>, Error> {
+            Err(EngineError::DeviceLost { device: "cuda:1, H200".into(), source: Arc::new(Error::NoLogits) }
+                .into())
+        }
+        fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error> {
+            self.0.logits(selected)
+        }
+    }
+    let mut engine = Engine::new(Lost(counting(plain())), EngineSettings::default()).unwrap();
+    // The step takes the first four.
+    let ids: Vec<_> = (0..5).map(|_| engine.submit(request(&[1], 2)).unwrap()).collect();
+    while engine.step() {}
+    let expected = "cuda:1, H200 is lost, expected a device that answers\nhint: ";
+    let ended: Vec<_> = std::iter::from_fn(|| engine.next_event()).collect();
+    assert_eq!(ended.iter().map(|event| event.id).collect::<Vec<_>>(), ids);
+    for event in ended {
+        let EventKind::Failed { error } = event.kind else { panic!("{event:?}") };
+        assert!(error.to_string().starts_with(expected), "{error}");
+    }
+    assert!(engine.submit(request(&[1], 1)).unwrap_err().to_string().starts_with(expected));
+    assert!(engine.usage().is_stopped);
 }
 
 #[test]

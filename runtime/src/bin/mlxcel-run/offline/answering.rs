@@ -151,5 +151,5 @@ impl<R: ModelRunner> Answering<'_, R> {
 
 /// Returns true if the engine answers nothing more.
 fn is_stop(error: &Error) -> bool {
-    matches!(error, Error::Engine(EngineError::Stopped { .. }))
+    matches!(error, Error::Engine(EngineError::Stopped { .. } | EngineError::DeviceLost { .. }))
 }
