@@ -25,6 +25,7 @@ static void driver_load(void) {
       {"cuDriverGetVersion", (void**)&driver.driver_version},
       {"cuDeviceGetAttribute", (void**)&driver.device_attribute},
       {"cuDeviceTotalMem", (void**)&driver.device_memory},
+      {"cuMemGetInfo", (void**)&driver.free_memory},
       {"cuDevicePrimaryCtxGetState", (void**)&driver.context_state},
       {"cuCtxGetCurrent", (void**)&driver.get_current},
       {"cuCtxSetCurrent", (void**)&driver.set_current},

@@ -12,6 +12,7 @@ typedef struct shim_cuda_driver_t {
   CUresult (*driver_version)(int*);
   CUresult (*device_attribute)(int*, CUdevice_attribute, CUdevice);
   CUresult (*device_memory)(size_t*, CUdevice);
+  CUresult (*free_memory)(size_t*, size_t*);
   CUresult (*context_state)(CUdevice, unsigned int*, int*);
   CUresult (*get_current)(CUcontext*);
   CUresult (*set_current)(CUcontext);

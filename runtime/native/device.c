@@ -306,6 +306,16 @@ shim_error_t* shim_device_check(const shim_device_t* device) {
   return shim_error_from_status(status);
 }
 
+uint64_t shim_device_free_memory(const shim_device_t* device) {
+  size_t left = 0;
+#ifdef MLXCEL_CUDA
+  size_t all = 0;
+  const shim_cuda_driver_t* driver = device->cuda < 0 ? NULL : shim_cuda_driver();
+  if (!driver || driver->free_memory(&left, &all) != CUDA_SUCCESS) left = 0;
+#endif
+  return (uint64_t)left;
+}
+
 void shim_device_free(shim_device_t* device) {
   if (!device) return;
   iree_vm_module_release(device->hal_module);

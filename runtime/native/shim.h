@@ -174,6 +174,8 @@ size_t shim_device_threads(const shim_device_t* device);
 // Returns an error if the device's context was taken away. What it had is gone, and with it the memory of the host in which
 // inputs lie.
 shim_error_t* shim_device_check(const shim_device_t* device);
+// Returns the bytes of memory that a device has left which this thread has just created; 0 if its driver does not say.
+uint64_t shim_device_free_memory(const shim_device_t* device);
 // Returns the bytes of the device's memory that were allocated so far, those that were freed again included.
 uint64_t shim_device_allocated(const shim_device_t* device);
 // Copies `length` bytes from one place of the device's memory to another, more and more often until that takes `least_ns`.

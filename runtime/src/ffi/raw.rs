@@ -178,6 +178,7 @@ unsafe extern "C" {
     ) -> *mut Error;
     pub(super) fn shim_device_threads(device: *const Device) -> usize;
     pub(super) fn shim_device_check(device: *const Device) -> *mut Error;
+    pub(super) fn shim_device_free_memory(device: *const Device) -> u64;
     pub(super) fn shim_device_allocated(device: *const Device) -> u64;
     pub(super) fn shim_device_time_copies(
         device: *mut Device,

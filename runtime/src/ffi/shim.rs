@@ -140,6 +140,12 @@ impl Device {
         check(unsafe { raw::shim_device_check(self.0.0.as_ptr()) })
     }
 
+    /// Returns the bytes of memory that are left, if its driver says; right after it was created, on the same thread.
+    pub(crate) fn free_memory(&self) -> Option<u64> {
+        // SAFETY: the handle is alive as long as `self`.
+        Some(unsafe { raw::shim_device_free_memory(self.0.0.as_ptr()) }).filter(|&bytes| bytes > 0)
+    }
+
     /// Returns the bytes of memory that were allocated so far, those that were freed again included.
     pub(crate) fn allocated(&self) -> u64 {
         // SAFETY: the handle is alive as long as `self`.

@@ -49,6 +49,9 @@ pub(super) trait Devices {
 
     /// Opens a device.
     fn open(&self, spec: DeviceSpec) -> Result<Self::Device, Cause>;
+
+    /// Returns the memory that a device has left which was just opened, in bytes, if its driver says.
+    fn free_bytes(&self, device: &Self::Device) -> Option<u64>;
 }
 
 /// The devices of this machine.
@@ -64,7 +67,7 @@ impl Devices for ThisMachine {
 
     fn list(&self, driver: Driver) -> Result<Vec<Gpu>, Cause> {
         let found = ffi::devices(driver.name())?;
-        // CUDA tells what memory is free in a context only, which takes time and memory itself.
+        // CUDA tells what memory is free in a context only, which takes time and memory itself: a device that is opened has one.
         let uuids: Vec<_> = found.iter().map(|device| device.path.as_str()).collect();
         let free = if driver == Driver::Cuda { nvidia_free_bytes(&uuids) } else { vec![None; uuids.len()] };
         let gpu = |(device, free_bytes): (ffi::FoundDevice, _)| Gpu {
@@ -80,6 +83,10 @@ impl Devices for ThisMachine {
 
     fn open(&self, spec: DeviceSpec) -> Result<ffi::Device, Cause> {
         Ok(ffi::Device::create(spec.name(), spec.index(), self.threads, &self.trace)?)
+    }
+
+    fn free_bytes(&self, device: &ffi::Device) -> Option<u64> {
+        device.free_memory()
     }
 }
 
@@ -132,25 +139,36 @@ fn open_named<'m, D: Devices>(
             return Err(Error::NoTarget { place: format!("on {spec}"), reasons, hint: RECOMPILE.into() });
         }
     };
-    if let Some(shortage) = gpu.as_ref().and_then(|gpu| shortage(manifest, target, gpu)) {
-        let hint = format!(
-            "{FREE_MEMORY}, name another device with --device, or compile the bundle with fewer bits (--quant)"
-        );
-        return Err(Error::Device { device: spec.to_string(), hint, source: shortage.into() });
-    }
+    let free_bytes = gpu.as_ref().and_then(|gpu| gpu.free_bytes);
+    check_memory(manifest, target, free_bytes, spec)?;
     let device = devices.open(spec).map_err(|source| {
         let has_cpu = matches!(fitting(machine, manifest, Place::Cpu), Fit::Target(..));
         let hint = device_hint(spec, driver, devices.list(driver), has_cpu);
         Error::Device { device: spec.to_string(), hint, source }
     })?;
-    let free_bytes = gpu.as_ref().and_then(|gpu| gpu.free_bytes);
+    let free_bytes = free_bytes.or_else(|| devices.free_bytes(&device));
+    check_memory(manifest, target, free_bytes, spec)?;
     Ok(OpenedDevice { target_name, target, device, spec, name: gpu.map(|gpu| gpu.name), free_bytes })
 }
 
-/// Returns what a GPU has too little memory left for, if its driver says so.
-fn shortage(manifest: &Manifest, target: &TargetArtifact, gpu: &Gpu) -> Option<String> {
+/// Refuses a device that has too little memory left, if its driver says so.
+fn check_memory(
+    manifest: &Manifest,
+    target: &TargetArtifact,
+    free_bytes: Option<u64>,
+    spec: DeviceSpec,
+) -> Result<(), Error> {
+    let Some(shortage) = shortage(manifest, target, free_bytes) else { return Ok(()) };
+    let hint = format!(
+        "{FREE_MEMORY}, name another device with --device, or compile the bundle with fewer bits (--quant)"
+    );
+    Err(Error::Device { device: spec.to_string(), hint, source: shortage.into() })
+}
+
+/// Returns what a device has too little memory left for, if its driver says so.
+fn shortage(manifest: &Manifest, target: &TargetArtifact, free_bytes: Option<u64>) -> Option<String> {
     let [weights, cache] = least_gpu_bytes(manifest, target);
-    let free = gpu.free_bytes.filter(|&free| free < weights.saturating_add(cache))?;
+    let free = free_bytes.filter(|&free| free < weights.saturating_add(cache))?;
     let [free, weights, cache] = [free, weights, cache].map(ByteSize);
     let cache = if cache.0 > 0 { format!(" and {cache} for the smallest cache") } else { String::new() };
     Some(format!("{free} of its memory are free, expected {weights} for weights{cache}"))
@@ -256,21 +274,31 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
             match fitting(self.machine, self.manifest, place) {
                 Fit::Target(target_name, target) => {
                     let (spec, device_class) = (spec((!is_one).then_some(i)), place.device_class());
-                    match shortage(self.manifest, target, &gpu) {
-                        None => candidates.push(Candidate { target_name, target, spec, device_class, gpu }),
-                        Some(shortage) => {
-                            self.reasons.push((target_name.into(), format!("{}: {shortage}", gpu.name)));
-                            // One remedy for all of them.
-                            if !self.remedies.contains(&FREE_MEMORY) {
-                                self.remedies.push(FREE_MEMORY);
-                            }
-                        }
+                    if !self.lacks_memory(target_name, target, &gpu.name, gpu.free_bytes) {
+                        candidates.push(Candidate { target_name, target, spec, device_class, gpu });
                     }
                 }
                 Fit::None(reasons) => self.reasons.extend(reasons),
             }
         }
         candidates
+    }
+
+    /// Returns whether a GPU has too little memory left for a target, and keeps that as a reason against it.
+    fn lacks_memory(
+        &mut self,
+        target_name: &str,
+        target: &TargetArtifact,
+        gpu: &str,
+        free: Option<u64>,
+    ) -> bool {
+        let Some(shortage) = shortage(self.manifest, target, free) else { return false };
+        self.reasons.push((target_name.into(), format!("{gpu}: {shortage}")));
+        // One remedy for all of them.
+        if !self.remedies.contains(&FREE_MEMORY) {
+            self.remedies.push(FREE_MEMORY);
+        }
+        true
     }
 
     /// Opens the first of the candidates that opens.
@@ -282,6 +310,10 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
             match self.devices.open(spec) {
                 Ok(device) => {
                     let Gpu { name, free_bytes, .. } = gpu;
+                    let free_bytes = free_bytes.or_else(|| self.devices.free_bytes(&device));
+                    if self.lacks_memory(target_name, target, &name, free_bytes) {
+                        continue;
+                    }
                     return Some(OpenedDevice {
                         target_name,
                         target,

@@ -20,11 +20,14 @@ struct FakeMachine {
     broken: Vec<&'static str>,
     /// The memory that each GPU has left, by its name.
     free_bytes: BTreeMap<&'static str, u64>,
+    /// The memory that a GPU has left which was opened.
+    free_when_open: Option<u64>,
     asked: RefCell<Vec<Driver>>,
 }
 
 impl Devices for FakeMachine {
-    type Device = ();
+    /// What was opened.
+    type Device = DeviceSpec;
 
     fn list(&self, driver: Driver) -> Result<Vec<Gpu>, Cause> {
         self.asked.borrow_mut().push(driver);
@@ -33,14 +36,18 @@ impl Devices for FakeMachine {
         Ok(names.iter().map(|&name| gpu(name)).collect())
     }
 
-    fn open(&self, spec: DeviceSpec) -> Result<(), Cause> {
+    fn open(&self, spec: DeviceSpec) -> Result<DeviceSpec, Cause> {
         if self.broken.contains(&spec.to_string().as_str()) {
             return Err("it is broken".into());
         }
-        let Some(driver) = spec.driver().filter(|&driver| driver != Driver::Local) else { return Ok(()) };
+        let Some(driver) = spec.driver().filter(|&driver| driver != Driver::Local) else { return Ok(spec) };
         let names = self.names.get(&driver).ok_or_else(|| format!("lib{driver}.so not found"))?;
         let index = spec.index().unwrap_or(0) as usize;
-        names.get(index).map(|_| ()).ok_or_else(|| "out of range".into())
+        names.get(index).map(|_| spec).ok_or_else(|| "out of range".into())
+    }
+
+    fn free_bytes(&self, device: &DeviceSpec) -> Option<u64> {
+        self.free_when_open.filter(|_| device.driver() != Some(Driver::Local))
     }
 }
 
@@ -206,6 +213,19 @@ fn a_gpu_that_has_too_little_memory_left_is_not_opened() {
       cuda: A: 520.0 KiB of its memory are free, expected 1.0 MiB for weights and 16.0 KiB for the smallest cache
     hint: end other programs that use the GPU (nvidia-smi lists them), or compile the bundle for this machine, e.g. with --target cpu
     ");
+}
+
+/// So do GPUs that NVML does not know.
+#[test]
+fn a_gpu_that_tells_its_memory_when_it_is_open_is_left_again() {
+    let machine = FakeMachine { free_when_open: Some(1000), ..fake(&[(Driver::Cuda, &["A"])]) };
+    assert_eq!(opened(&machine, &["cpu", "cuda"], "auto"), "local-task");
+    let reason =
+        "1000 B of its memory are free, expected 1.0 MiB for weights and 16.0 KiB for the smallest cache";
+    for (device, name) in [("auto", "cuda: A: "), ("cuda", "cannot use the device cuda: ")] {
+        let error = refused(&machine, &["cuda"], device);
+        assert!(error.contains(&format!("{name}{reason}\nhint: end other programs")), "{error}");
+    }
 }
 
 #[test]
