@@ -76,7 +76,7 @@ const ROUNDED: f32 = 0.02;
 pub(crate) const EXACT: &str = "exact on the emulator";
 
 /// The folder with the emulator's `libcuda.so`.
-fn driver() -> PathBuf {
+pub(crate) fn driver() -> PathBuf {
     let folder = program("mlxcel-run").with_file_name("examples");
     assert!(
         folder.join("libcuda.so").exists(),

@@ -18,6 +18,7 @@ mod documents;
 mod emulated;
 mod emulated_calls;
 mod emulated_checkpoints;
+mod emulated_faults;
 mod encoders;
 mod exact;
 mod gguf_tokenizers;

@@ -10,6 +10,7 @@ use mlxcel_compiler_driver::Request;
 use serde_json::{Value, json};
 
 use crate::{
+    emulated::{driver, for_gpu},
     programs_run::{self, exported},
     real::{self, Fixture, OF_PANELS, built, each, fixtures, is_full, program, request, toolchain},
     serving::server,
@@ -123,6 +124,13 @@ fn python_answers_as_hugging_face_does() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), serde_json::to_string(&list).unwrap()).unwrap();
     python(&["fixtures.py", file.path().to_str().unwrap(), &chosen.len().to_string()], &[]);
+}
+
+/// Memory of the host goes with a context, so that whoever writes the next inputs there would crash.
+#[test]
+fn a_reset_of_a_gpu_between_two_answers_is_an_error() {
+    let built = built(&for_gpu(&Fixture::find("gqa"), "cuda"));
+    python(&["reset.py", built.bundle.path().to_str().unwrap()], &[("LD_LIBRARY_PATH", &driver())]);
 }
 
 #[test]

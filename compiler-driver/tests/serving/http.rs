@@ -87,6 +87,19 @@ impl Reply {
         }
     }
 
+    /// Reads a stream to its end: all of its events, of which an error is the last.
+    pub(super) fn events(mut self) -> io::Result<Vec<Value>> {
+        let mut events = vec![];
+        while let Some(event) = self.event()? {
+            let is_last = event.get("error").is_some();
+            events.push(event);
+            if is_last {
+                break;
+            }
+        }
+        Ok(events)
+    }
+
     /// Reads the whole of it as JSON.
     pub(super) fn json(mut self) -> io::Result<Value> {
         let mut text = String::new();

@@ -2,6 +2,7 @@
 
 mod alone;
 mod http;
+mod lost_gpus;
 mod restarts;
 pub(crate) mod server;
 mod soak;

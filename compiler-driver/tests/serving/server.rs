@@ -66,13 +66,19 @@ impl Server {
 
     /// Serves a bundle under the name `demo` at an address.
     pub(super) fn of(bundle: &Path, listen: &str, arguments: &[&str]) -> Self {
+        Self::with(bundle, listen, arguments, &[])
+    }
+
+    /// Serves a bundle with these variables besides.
+    pub(super) fn with(bundle: &Path, listen: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         // Many systems give a process few descriptors, and let it have more.
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -S -n 256; exec \"$0\" \"$@\""]).arg(program("mlxcel-serve"));
         command
             .arg(format!("demo={}", bundle.display()))
             .args(["--listen", listen, "-t", "2"])
-            .args(arguments);
+            .args(arguments)
+            .envs(variables.iter().copied());
         let mut process =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let (found, url) = mpsc::channel();
