@@ -2,6 +2,7 @@
 # Runs the bundles of this folder on the GPU, compares the tokens with the expected ones, and measures a model of full shape.
 #
 #   run.sh                   everything
+#   run.sh diagnose          what is wrong with this machine, which every other call says first
 #   run.sh cases             the tokens of small models, alone and side by side, which are compared with recorded ones
 #   run.sh full              the tokens of a model of full shape, which are compared with those of this machine's CPU
 #   run.sh speed [VARIANT]   the speed of the model of full shape, and the time of each kernel: of one variant, or of all
@@ -9,17 +10,21 @@
 # Each takes some minutes, so that a machine that is lent for ten can run them one by one. Needs Linux with glibc 2.34, the GPU's
 # driver, and 3 GB in $TMPDIR. Installs and builds nothing. The exit status is 0 if every token is as expected, otherwise 1.
 #
-# What is found is in the folder results as soon as it is found: cases.txt and full.txt have a line for each comparison,
-# VARIANT.json and VARIANT-kernels.json what mlxcel-bench measured, VARIANT-kernels.txt each kernel beside what was predicted,
-# and all.jsonl every answer, every measurement and every prediction.
+# What is found is in the folder results as soon as it is found: machine.txt and machine.json have the diagnosis, cases.txt and
+# full.txt a line for each comparison, VARIANT.json and VARIANT-kernels.json what mlxcel-bench measured, VARIANT-kernels.txt each
+# kernel beside what was predicted, and all.jsonl every answer, every measurement and every prediction.
 #
 #   MLXCEL_GPU_DEVICE    another device than cuda, to try it without a GPU
-#   MLXCEL_GPU_SECONDS   the longest time of a program [default: 60]; with the model of full shape, five times as long
+#   MLXCEL_GPU_SECONDS   the longest time of a program [default: @SECONDS@]; with the model of full shape, five times as long
 #   MLXCEL_GPU_WEIGHTS   a folder that keeps the weights of full shape for the next run
 set -euo pipefail
 
 device="${MLXCEL_GPU_DEVICE:-cuda}"
-seconds="${MLXCEL_GPU_SECONDS:-60}"
+seconds="${MLXCEL_GPU_SECONDS:-@SECONDS@}"
+# The model of full shape, and what random-weights knows it by. A rehearsal has a small one and no GPU.
+model=@MODEL@
+source=@SOURCE@
+rehearsal=@REHEARSAL@
 # These have no near ties: see xtask/src/check/gpu/mod.rs.
 seed=@SEED@
 prompt=@PROMPT@
@@ -29,10 +34,19 @@ jobs=8
 # Enough to measure on a GPU, and to try on a CPU.
 sizes=(-p 512 -n 256 -r 5)
 kernels=(-p 512 -n 32)
-[[ "$device" == cuda ]] || { sizes=(-p 16 -n 2 -r 1); kernels=(-p 16 -n 2); }
+if [[ "$device" != cuda* || -n "$rehearsal" ]]; then
+  sizes=(-p 32 -n 2 -r 1)
+  kernels=(-p 32 -n 2)
+fi
+if [[ -n "$rehearsal" ]]; then
+  number=6
+  jobs=2
+fi
+# GPUs have the numbers that nvidia-smi gives them.
+export CUDA_DEVICE_ORDER=PCI_BUS_ID
 
 # Kernels of bundles called NAME-sm_90 overlap, which only newer GPUs can. Where nobody knows the GPU, errors tell.
-is_left_out() { [[ "$1" == *-sm_90 && ( "$device" != cuda || "${capability:-90}" -lt 90 ) ]]; }
+is_left_out() { [[ "$1" == *-sm_90 && ( "$device" != cuda* || "${capability:-90}" -lt 90 ) ]]; }
 
 # limited SECONDS NAME COMMAND...: runs a command for so long at most, and passes on its errors after a name
 limited() {
@@ -124,25 +138,25 @@ done
 stage="${1:-all}"
 only="${2:-}"
 case "$stage $#" in
-  'all 0' | 'all 1' | 'cases 1' | 'full 1' | 'speed 1' | 'speed 2') ;;
-  *) fail "found the arguments $*, expected none, cases, full, or speed and a variant" "run.sh cases" ;;
+  'all 0' | 'all 1' | 'diagnose 1' | 'cases 1' | 'full 1' | 'speed 1' | 'speed 2') ;;
+  *) fail "found the arguments $*, expected none, diagnose, cases, full, or speed and a variant" "run.sh cases" ;;
 esac
-if [[ -n "$only" && ! -d "bundles/llama-3.2-1b-$only" ]]; then
-  fail "found no bundles/llama-3.2-1b-$only, expected a bundle for each variant" "ls bundles"
+if [[ -n "$only" && ! -d "bundles/$model-$only" ]]; then
+  fail "found no bundles/$model-$only, expected a bundle for each variant" "ls bundles"
 fi
 big=$((5 * seconds))
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
 out="$scratch/all"
-capability="$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d . || true)"
-# A driver that knows no answer says so in words.
-[[ "$capability" =~ ^[0-9]+$ ]] || capability=
-export scratch capability
-if ! ./mlxcel-run --version >/dev/null 2>"$out.stderr"; then
-  cat "$out.stderr" >&2
-  found="$(getconf GNU_LIBC_VERSION 2>/dev/null || echo 'another libc')"
-  fail "mlxcel-run does not start: found $found, expected glibc 2.34 or newer" "pack the folder on an older system"
+capability=
+source ./diagnose.sh
+if ! diagnose || [[ "$stage" == diagnose ]]; then
+  mkdir -p results
+  cp "$scratch"/machine.* results/
+  ((${#errors[@]} == 0))
+  exit
 fi
+export scratch capability
 # Of a run of one stage, the results of the others stay.
 case "$stage" in
   all) rm -rf results ;;
@@ -153,9 +167,10 @@ case "$stage" in
       rm -f results/*.json results/*-kernels.txt
     fi
     ;;
-  *) rm -f "results/$stage.txt" ;;
+  *) rm -rf "results/$stage.txt" "results/$stage" ;;
 esac
 mkdir -p results
+cp "$scratch"/machine.* results/
 passed=0
 failed=0
 
@@ -173,29 +188,45 @@ follow() {
 
 # Makes the weights of full shape if they are missing. They appear as a whole.
 make_weights() {
-  weights="${MLXCEL_GPU_WEIGHTS:-$scratch}/llama-3.2-1b-$seed"
+  weights="${MLXCEL_GPU_WEIGHTS:-$scratch}/$model-$seed"
   [[ ! -d "$weights" ]] || return 0
-  echo "making the weights of llama-3.2-1b from seed $seed"
-  limited "$big" random-weights ./random-weights --model llama-3.2-1b --seed "$seed" --out "$weights"
+  echo "making the weights of $model from seed $seed"
+  limited "$big" random-weights ./random-weights --model "$source" --seed "$seed" --out "$weights"
 }
 
 # whole NUMBER EXPONENT: prints a number times a power of ten without fraction, or a dash
 whole() { if [[ "$1" =~ ^[0-9] ]]; then LC_ALL=C printf '%.0f' "${1}e$2"; else echo -; fi; }
 
-# measured TEST NUMBER EXPONENT: prints a number of a test that mlxcel-bench measured, times a power of ten, or a dash
+# measured FILE TEST NUMBER EXPONENT: prints a number of a test that mlxcel-bench measured, times a power of ten, or a dash
 measured() {
   local found
-  found="$(tr -d ' \n' <"$out.bench" | grep -o "{[^{}]*\"test\":\"$1[^{}]*}" | grep -o "\"$2\":[0-9.]*" | cut -d: -f2 || true)"
-  whole "$found" "$3"
+  found="$(tr -d ' \n' <"$1" | grep -o "{[^{}]*\"test\":\"$2[^{}]*}" | grep -o "\"$3\":[0-9.]*" | cut -d: -f2 || true)"
+  whole "$found" "$4"
 }
 
 # of_kernel KEY: prints a field of the kernel in $kernel
 of_kernel() { grep -o "\"$1\":[^,}]*" <<<"$kernel" | cut -d: -f2 | tr -d '"'; }
 
+# table_of TEST: prints the kernels of a test, one in each of `rows`, beside what was `predicted`
+table_of() {
+  local kernel name calls ns us registers step=step_1
+  [[ "$1" != *\ pp* ]] || step="step_${1#* pp}"
+  printf '%-40s  %6s  %8s  %9s  %6s  %9s\n' "$1" calls us predicted GB/s registers
+  for kernel in "${rows[@]}"; do
+    name="$(of_kernel name)"
+    calls="$(of_kernel calls)"
+    ns=$(($(whole "$(of_kernel time_ms)" 6) / calls))
+    read -r us registers <<<"${predicted["$step $name"]:-- -}"
+    printf '%-40s  %6s  %6d.%d  %9s  %6s  %9s\n' "$name" "$calls" $((ns / 1000)) $((ns % 1000 / 100)) "$us" \
+      "$(whole "$(of_kernel bytes_s)" -9)" "$registers"
+  done
+  rows=()
+}
+
 # kernels_of VARIANT: prints the calls and the µs of a call of each kernel in $out.kernels, in prompts and in steps, the µs that
 # were predicted, GB/s, and registers on sm_90 for cuda/cuda-sm_90
 kernels_of() {
-  local step kernel name calls ns us registers rows=() test
+  local step kernel name us registers rows=() test='' is_first=''
   local -A predicted=()
   if [[ -f "predictions/${1%-sm_90}.txt" ]]; then
     while read -r step name us registers; do
@@ -207,34 +238,26 @@ kernels_of() {
       rows+=("$kernel")
       continue
     fi
-    # The test is named after its kernels.
+    # Builds differ in the order of keys: a test is named before all of its kernels, or after them.
+    [[ -n "$is_first" ]] || { ((${#rows[@]} > 0)) && is_first=no || is_first=yes; }
+    [[ "$is_first" == no || -z "$test" ]] || table_of "$1 $test"
     test="$(cut -d'"' -f4 <<<"$kernel")"
-    step=step_1
-    [[ "$test" != pp* ]] || step="step_${test#pp}"
-    printf '%-40s  %6s  %8s  %9s  %6s  %9s\n' "$1 $test" calls us predicted GB/s registers
-    for kernel in "${rows[@]}"; do
-      name="$(of_kernel name)"
-      calls="$(of_kernel calls)"
-      ns=$(($(whole "$(of_kernel time_ms)" 6) / calls))
-      read -r us registers <<<"${predicted["$step $name"]:-- -}"
-      printf '%-40s  %6s  %6d.%d  %9s  %6s  %9s\n' "$name" "$calls" $((ns / 1000)) $((ns % 1000 / 100)) "$us" \
-        "$(whole "$(of_kernel bytes_s)" -9)" "$registers"
-    done
-    rows=()
+    [[ "$is_first" == yes ]] || table_of "$1 $test"
   done < <(tr -d ' \n' <"$out.kernels" | grep -o '{[^{}]*}\|"test":"[^"]*"')
+  [[ "$is_first" != yes ]] || table_of "$1 $test"
 }
 
 # measure VARIANT PROMPTS STEPS: prints a row with the speeds of a variant, each beside the one that was predicted
 measure() {
   [[ -z "$only" || "$only" == "$1" ]] || return 0
   is_left_out "$1" && return
-  local name="llama-3.2-1b-$1"
+  local name="$model-$1"
   local bench=(./mlxcel-bench "bundles/$name" --device "$device" --weights "$weights" -o json)
   if limited "$big" "$name" "${bench[@]}" "${sizes[@]}" >"$out.bench"; then
     cp "$out.bench" "results/$1.json"
     keep "$name" "$out.bench"
-    printf '%-10s  %9s  %9s  %9s  %9s  %9s\n' "$1" "$(measured pp mean_tok_s 0)" "$2" \
-      "$(measured tg mean_tok_s 0)" "$3" "$(measured tg bandwidth_share 2)"
+    printf '%-10s  %9s  %9s  %9s  %9s  %9s\n' "$1" "$(measured "$out.bench" pp mean_tok_s 0)" "$2" \
+      "$(measured "$out.bench" tg mean_tok_s 0)" "$3" "$(measured "$out.bench" tg bandwidth_share 2)"
   else
     # What it measured before the error.
     cp "$out.bench" "results/$1-part.json"
@@ -277,23 +300,24 @@ run_cases() {
 
 run_full() {
   make_weights
-  generate "$big" local-task llama-3.2-1b-f32 "$prompt" "$number" --weights "$weights" || true
+  generate "$big" local-task "$model-f32" "$prompt" "$number" --weights "$weights" || true
   local expected bundle
   expected="$(tokens)"
-  for bundle in llama-3.2-1b-f32 llama-3.2-1b-f32-sm_90; do
+  for bundle in "$model-f32" "$model-f32-sm_90"; do
     is_left_out "$bundle" && continue
     generate "$big" "$device" "$bundle" "$prompt" "$number" --weights "$weights" || true
     follow results/full.txt \
       < <(compare "$bundle on $device, against this machine's CPU" "$(tokens)" "${expected:-nothing on the CPU}")
-    grep -o '"device":"[^"]*"' "$out.json" | cut -d'"' -f4 >"$out.device" || true
-    [[ ! -s "$out.device" ]] || cp "$out.device" results/device.txt
   done
 }
 
 run_speed() {
   make_weights
   # Tokens per second, and the percentage of a copy's bandwidth that steps reach.
-  echo "llama-3.2-1b on $(cat results/device.txt 2>/dev/null || echo "$device")"
+  echo "$model on ${device_name:-$device}"
+  if [[ -n "$rehearsal" ]]; then
+    echo "rehearsal: these numbers are those of an emulated driver, and predictions those of llama-3.2-1b on an H200"
+  fi
   printf '%-10s  %9s  %9s  %9s  %9s  %9s\n' variant prompts predicted steps predicted 'of copy'
   local table tables=()
   @FULL@
@@ -307,5 +331,6 @@ run_speed() {
 [[ "$stage" != all ]] || echo
 [[ "$stage" != all && "$stage" != speed ]] || run_speed
 [[ "$stage" != all ]] || echo
+[[ -z "$rehearsal" ]] || echo "rehearsed on ${device_name:-$device}: stages and tokens are what counts, times mean nothing"
 echo "$passed passed, $failed failed"
 [[ "$failed" == 0 ]]

@@ -1,25 +1,39 @@
 //! The script with programs that stand for those of a GPU.
 
 use std::{
+    fs,
     io::Write as _,
-    os::unix::fs::symlink,
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::Path,
     process::{Command, Stdio},
 };
 
+use serde_json::Value;
 use tempfile::TempDir;
 
-use super::*;
+use super::{
+    kit::{Kit, REHEARSAL, WHOLE, name_of},
+    pack::{IN_4_BITS, SCRIPTS, cases_of, clear, filled, read, write, write_predictions, write_scripts},
+    predictions::{self, Prediction},
+};
 
 #[test]
 fn both_formats_of_expected_json_are_read() {
     let demo = r#"{"cases": [{"prompt": "a", "prompt_tokens": [1, 2], "tokens": [3], "text": "b"}]}"#;
-    assert_eq!(cases_of("demo", demo, 0.0).unwrap(), "demo 1,2 3\n");
+    assert_eq!(cases_of("demo", demo, 0.0, &WHOLE).unwrap(), "demo 1,2 3\n");
     let oracle = r#"{"prompts": [{"prompt": [4], "tokens": [5, 6]}, {"prompt": [7], "tokens": [8]}]}"#;
-    assert_eq!(cases_of("gqa", oracle, 0.0).unwrap(), "gqa 4 5,6\ngqa 7 8\n");
+    assert_eq!(cases_of("gqa", oracle, 0.0, &WHOLE).unwrap(), "gqa 4 5,6\ngqa 7 8\n");
     assert_eq!(
-        cases_of("x", r#"{"prompts": []}"#, 0.0).unwrap_err().to_string(),
+        cases_of("x", r#"{"prompts": []}"#, 0.0, &WHOLE).unwrap_err().to_string(),
         "expected.json of x: found no case, expected at least one"
     );
+}
+
+#[test]
+fn a_rehearsal_has_fewer_prompts_and_tokens() {
+    let kit = Kit { prompts: 1, tokens: 2, ..REHEARSAL };
+    let oracle = r#"{"prompts": [{"prompt": [4], "tokens": [5, 6, 9]}, {"prompt": [7], "tokens": [8]}]}"#;
+    assert_eq!(cases_of("gqa", oracle, 0.0, &kit).unwrap(), "gqa 4 5,6\n");
 }
 
 #[test]
@@ -28,19 +42,36 @@ fn tokens_end_where_another_one_is_as_good() {
         {"prompt": [4], "tokens": [5, 6, 7], "best": [[[5, 1.0], [3, 0.5]], [[6, 1.0], [2, 0.97]], [[7, 2.0], [1, 0.0]]]},
         {"prompt": [7], "tokens": [8], "best": [[[8, 0.5], [9, 0.49]]]}
     ]}"#;
-    assert_eq!(cases_of("gqa", oracle, 0.05).unwrap(), "gqa 4 5\n");
-    assert_eq!(cases_of("gqa", oracle, 0.02).unwrap(), "gqa 4 5,6,7\n");
-    assert_eq!(cases_of("gqa", oracle, 0.0).unwrap(), "gqa 4 5,6,7\ngqa 7 8\n");
+    assert_eq!(cases_of("gqa", oracle, 0.05, &WHOLE).unwrap(), "gqa 4 5\n");
+    assert_eq!(cases_of("gqa", oracle, 0.02, &WHOLE).unwrap(), "gqa 4 5,6,7\n");
+    assert_eq!(cases_of("gqa", oracle, 0.0, &WHOLE).unwrap(), "gqa 4 5,6,7\ngqa 7 8\n");
 }
 
 #[test]
 fn the_committed_files_have_cases() {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models");
-    let count = |folder: PathBuf| cases_of("x", &read(&folder.join("expected.json")).unwrap(), 0.0).unwrap();
-    assert_eq!(count(models.join("demo")).lines().count(), 5);
-    let prompts = FIXTURES.map(|fixture| count(models.join("oracle/fixtures").join(fixture)).lines().count());
-    // Llama's fixtures, then other families'.
-    assert_eq!(prompts, [7, 7, 7, 7, 7, 7, 7, 6, 6, 6, 6, 6, 6, 6, 6]);
+    for kit in [WHOLE, REHEARSAL] {
+        for case in kit.cases {
+            let text = read(&models.join(case).join("expected.json")).unwrap();
+            let count = cases_of(name_of(case), &text, 0.0, &WHOLE).unwrap().lines().count();
+            let expected = if *case == "demo" { 5..=5 } else { 6..=7 };
+            assert!(expected.contains(&count), "{case}: {count}");
+        }
+        assert!(kit.overlapped.iter().all(|case| kit.cases.contains(case)));
+        let in_4_bits = |cases: &[&str]| cases.iter().any(|case| case.ends_with(IN_4_BITS));
+        assert!(in_4_bits(kit.cases) && in_4_bits(kit.overlapped));
+    }
+}
+
+#[test]
+fn every_place_of_a_script_is_filled() {
+    for kit in [WHOLE, REHEARSAL] {
+        for (name, script) in SCRIPTS {
+            let text = filled(script, &kit, "1", &predictions());
+            let place = text.split('@').nth(1).filter(|word| word.chars().all(|c| c.is_ascii_uppercase()));
+            assert_eq!(place, None, "{name}");
+        }
+    }
 }
 
 /// Returns what steps of two variants should take.
@@ -72,34 +103,74 @@ fn program(folder: &Path, name: &str, text: &str) {
     assert!(child.wait().unwrap().success());
 }
 
-/// Returns a folder with the script, an `mlxcel-run` that starts and is then the shell script `answer`, and an `mlxcel-bench` that
+/// Answers as [`RIGHT`] when the machine is diagnosed, and is the shell script `then` for every case.
+fn once_right(then: &str) -> String {
+    format!("case \" $* \" in *' -n 1 '*) {RIGHT}\nexit;; esac\n{then}")
+}
+
+/// An nvidia-smi that has the lines `field value` of smi.txt, and knows no field that `unknown` names there.
+const SMI: &str = r#"#!/bin/sh
+folder=$(dirname "$0") line=
+for argument; do case "$argument" in --query-gpu=*) list=${argument#*=};; esac; done
+case "$*" in
+  -L) echo 'GPU 0: A (UUID: GPU-1)'; exit;;
+  *--query-compute-apps=*) sed -n 's/^app //p' "$folder/smi.txt"; exit;;
+  '') echo '| NVIDIA-SMI 580.95.05    CUDA Version: 13.0 |'; exit;;
+esac
+IFS=,
+for field in $list; do
+  ! grep -q "^unknown $field\$" "$folder/smi.txt" || { echo "Field \"$field\" is not a valid field to query."; exit 2; }
+  value=$(sed -n "s/^$field //p" "$folder/smi.txt")
+  line="$line, ${value:-[N/A]}"
+done
+echo "${line#, }"
+"#;
+
+/// Returns a folder with the scripts, an `mlxcel-run` that starts and is then the shell script `answer`, and an `mlxcel-bench` that
 /// is `bench`.
 fn packed(answer: &str, bench: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let predictions = predictions();
-    program(at, "run.sh", &script_for(0, "1", &predictions));
+    write_scripts(at, &WHOLE, "1", &predictions).unwrap();
+    // What this process wrote could still be open: see `program`.
+    fs::remove_file(at.join("run.sh")).unwrap();
+    program(at, "run.sh", &filled(SCRIPTS[0].1, &WHOLE, "1", &predictions));
     write_predictions(&at.join("predictions"), &predictions).unwrap();
     // The last argument is the folder.
     program(at, "random-weights", "#!/bin/sh\nfor out; do :; done\nmkdir -p \"$out\"\n");
     program(at, "mlxcel-run", &format!("#!/bin/sh\ntest \"$1\" = --version && exit\n{answer}\n"));
     program(at, "mlxcel-bench", &format!("#!/bin/sh\n{bench}\n"));
     // Its GPU is older than those that overlap kernels.
-    program(at, "nvidia-smi", "#!/bin/sh\necho 8.9\n");
+    program(at, "nvidia-smi", SMI);
+    write(&at.join("smi.txt"), "name A\ncompute_cap 8.9\nmemory.total 24564\nmemory.free 24000\n").unwrap();
+    program(at, "dmesg", "#!/bin/sh\n");
+    fs::create_dir_all(at.join("bundles")).unwrap();
     write(&at.join("cases.txt"), "demo 1,2 3,4\ndemo-sm_90 1,2 3,4\n").unwrap();
     folder
 }
 
-/// Runs the script with the folder's programs before those of `path`. Returns success, stdout and stderr.
+/// Runs the script with the folder's programs before those of `path`. Returns success, stdout after the diagnosis, and stderr.
 fn run(folder: &Path, path: &str) -> (bool, String, String) {
     run_stage(folder, path, &[])
 }
 
 /// Runs a stage of the script.
 fn run_stage(folder: &Path, path: &str, stage: &[&str]) -> (bool, String, String) {
+    let (success, stdout, stderr) = run_with(folder, path, stage, &[]);
+    let (_, rest) = stdout.split_once("\n\n").unwrap_or_default();
+    (success, rest.to_owned(), stderr)
+}
+
+/// Runs a stage with these variables. Returns success, all of stdout, and stderr.
+fn run_with(folder: &Path, path: &str, stage: &[&str], variables: &[(&str, &str)]) -> (bool, String, String) {
     let path = format!("{}:{path}", folder.display());
     let mut command = Command::new(folder.join("run.sh"));
-    let output = command.args(stage).env("PATH", path).env("MLXCEL_GPU_SECONDS", "20").output().unwrap();
+    for name in ["CUDA_VISIBLE_DEVICES", "MLXCEL_GPU_DEVICE"] {
+        command.env_remove(name);
+    }
+    command.args(stage).env("PATH", path).env("MLXCEL_GPU_SECONDS", "20").envs(variables.iter().copied());
+    let output = command.output().unwrap();
     let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     (output.status.success(), stdout, stderr)
 }
@@ -168,7 +239,7 @@ fn stages_run_alone_and_keep_the_results_of_others() {
     for (stage, error) in [
         (
             &["typo"][..],
-            "error: found the arguments typo, expected none, cases, full, or speed and a variant\n",
+            "error: found the arguments typo, expected none, diagnose, cases, full, or speed and a variant\n",
         ),
         (
             &["speed", "q3"][..],
@@ -183,23 +254,37 @@ fn stages_run_alone_and_keep_the_results_of_others() {
     assert_eq!(result("cases.txt"), passed);
 }
 
-/// What mlxcel-bench prints of the kernels of a prompt and of a step.
-const KERNELS: &str = r#"echo '[{"dispatches": [{"bytes": 0.0, "bytes_s": null, "calls": 1, "name": "other", "time_ms": 0.0021}],
-    "test": "pp512", "total_ms": 1.0},
-    {"dispatches": [{"bytes": 6e7, "bytes_s": 3355443200000.0, "calls": 32, "name": "cuda_norm_gated_bf16", "time_ms": 0.64},
-    {"bytes": 5e5, "bytes_s": 64128000000.0, "calls": 2, "name": "cuda_argmax", "time_ms": 0.0161}],
-    "test": "tg32", "total_ms": 2.0}]'"#;
+/// The kernels of a prompt and of a step, as mlxcel-bench prints them.
+const KERNELS: [(&str, &str); 2] = [
+    ("pp512", r#"{"bytes": 0.0, "bytes_s": null, "calls": 1, "name": "other", "time_ms": 0.0021}"#),
+    (
+        "tg32",
+        r#"{"bytes": 6e7, "bytes_s": 3355443200000.0, "calls": 32, "name": "cuda_norm_gated_bf16", "time_ms": 0.64},
+        {"bytes": 5e5, "bytes_s": 64128000000.0, "calls": 2, "name": "cuda_argmax", "time_ms": 0.0161}"#,
+    ),
+];
 
 #[test]
 fn kernels_are_beside_what_was_predicted_of_them() {
-    let bench = format!("for last; do :; done\ntest \"$last\" = --profile || {{ {FAST}; exit; }}\n{KERNELS}");
-    let packed = packed(RIGHT, &bench);
-    let folder = packed.path();
-    fs::create_dir_all(folder.join("bundles/llama-3.2-1b-bf16")).unwrap();
-    let (success, text, errors) = run_stage(folder, &std::env::var("PATH").unwrap(), &["speed", "bf16"]);
-    assert!(success, "{text}{errors}");
-    let (_, tables) = text.split_once("\n\n").unwrap();
-    insta::assert_snapshot!(tables, @r"
+    // Builds of mlxcel-bench differ in the order of keys.
+    let sorted = KERNELS
+        .map(|(test, rows)| format!(r#"{{"dispatches": [{rows}], "test": "{test}", "total_ms": 1.0}}"#));
+    let unsorted = KERNELS
+        .map(|(test, rows)| format!(r#"{{"test": "{test}", "total_ms": 1.0, "dispatches": [{rows}]}}"#));
+    let [sorted, unsorted] = [sorted, unsorted].map(|tests| {
+        let kernels = format!("echo '[{}]'", tests.join(", "));
+        let bench =
+            format!("for last; do :; done\ntest \"$last\" = --profile || {{ {FAST}; exit; }}\n{kernels}");
+        let packed = packed(RIGHT, &bench);
+        let folder = packed.path();
+        fs::create_dir_all(folder.join("bundles/llama-3.2-1b-bf16")).unwrap();
+        let path = std::env::var("PATH").unwrap();
+        let (success, text, errors) = run_stage(folder, &path, &["speed", "bf16"]);
+        assert!(success, "{text}{errors}");
+        text.split_once("\n\n").unwrap().1.to_owned()
+    });
+    assert_eq!(sorted, unsorted);
+    insta::assert_snapshot!(sorted, @r"
     bf16 pp512                                 calls        us  predicted    GB/s  registers
     other                                          1       2.1          -       -          -
     bf16 tg32                                  calls        us  predicted    GB/s  registers
@@ -222,11 +307,9 @@ fn a_speed_is_kept_without_a_profile() {
 
 #[test]
 fn a_program_that_does_not_end_is_ended() {
-    let packed = packed("exec sleep 60", "exit 1");
-    let path = format!("{}:{}", packed.path().display(), std::env::var("PATH").unwrap());
-    let mut command = Command::new(packed.path().join("run.sh"));
-    let output = command.arg("cases").env("PATH", path).env("MLXCEL_GPU_SECONDS", "1").output().unwrap();
-    let [text, errors] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    let packed = packed(&once_right("exec sleep 60"), "exit 1");
+    let path = std::env::var("PATH").unwrap();
+    let (_, text, errors) = run_with(packed.path(), &path, &["cases"], &[("MLXCEL_GPU_SECONDS", "1")]);
     assert!(text.ends_with("0 passed, 2 failed\n"), "{text}");
     assert_eq!(errors, "demo on cuda: found no end after 1 s\ndemo on cuda: found no end after 5 s\n");
 }
@@ -239,7 +322,7 @@ fn programs_that_do_not_start_are_told_once() {
     let (success, text, errors) = run(packed.path(), &std::env::var("PATH").unwrap());
     assert!(!success && text.is_empty(), "{text}");
     assert!(
-        errors.starts_with("version 'GLIBC_2.34' not found\nerror: mlxcel-run does not start: "),
+        errors.starts_with("error: mlxcel-run does not start (version 'GLIBC_2.34' not found): found "),
         "{errors}"
     );
     assert!(errors.contains(", expected glibc 2.34 or newer\n"), "{errors}");
@@ -248,7 +331,7 @@ fn programs_that_do_not_start_are_told_once() {
 #[test]
 fn a_gpu_of_an_unknown_kind_is_taken_for_a_new_one() {
     let packed = packed(RIGHT, FAST);
-    program(packed.path(), "nvidia-smi", "#!/bin/sh\necho '[N/A]'\n");
+    write(&packed.path().join("smi.txt"), "").unwrap();
     let (_, text, errors) = run_stage(packed.path(), &std::env::var("PATH").unwrap(), &["cases"]);
     assert!(text.contains("ok      demo-sm_90, "), "{text}{errors}");
     assert!(text.ends_with("4 passed, 0 failed\n"), "{text}{errors}");
@@ -282,7 +365,7 @@ fn cases_that_do_not_run_are_failures() {
     assert!(text.ends_with("1 passed, 1 failed\n"), "{text}");
     // No case at all.
     let folder = packed(RIGHT, "echo '[]'");
-    write(&folder.path().join("cases.txt"), "").unwrap();
+    write(&folder.path().join("cases.txt"), "demo-sm_90 1,2 3,4\n").unwrap();
     let (success, text, errors) = run(folder.path(), &path);
     assert!(!success && text.is_empty(), "{text}");
     assert!(errors.starts_with("error: found no case for this GPU in cases.txt, "), "{errors}");
@@ -306,11 +389,14 @@ fn wrong_tokens_and_failures_are_reported() {
     );
     assert!(!success && text.contains("  found    3,5\n  expected 3,4\n"), "{text}");
     assert!(text.ends_with("0 passed, 3 failed\n"), "{text}");
-    let (success, text) = check("echo no driver >&2; exit 1", "exit 1");
+    let broken = once_right("echo no memory >&2; exit 1");
+    let (success, text) = check(&broken, "exit 1");
     assert!(!success && text.contains("  found    nothing\n  expected 3,4\n"), "{text}");
     assert!(text.ends_with("0 passed, 7 failed\n"), "{text}");
     // Errors tell where they come from.
     let path = std::env::var("PATH").unwrap();
-    let (_, _, errors) = run_stage(packed("echo no driver >&2; exit 1", "exit 1").path(), &path, &["cases"]);
-    assert_eq!(errors, "demo on cuda: no driver\n".repeat(2));
+    let (_, _, errors) = run_stage(packed(&broken, "exit 1").path(), &path, &["cases"]);
+    assert_eq!(errors, "demo on cuda: no memory\n".repeat(2));
 }
+
+mod diagnosis;
