@@ -2,7 +2,7 @@
 //!
 //! The machine with the GPU needs neither compiler nor cargo: a folder carries executables, bundles, expected tokens and
 //! `run.sh`, which says first what is wrong with the machine, runs all cases, and measures a model of full shape beside what was
-//! predicted.
+//! predicted and beside other programs.
 
 mod kit;
 mod pack;
@@ -32,12 +32,15 @@ pub(crate) struct GpuCheck {
     /// Write a small folder and run all of it without a GPU, on the emulated driver: minutes, and no speeds
     #[arg(long, conflicts_with = "pack")]
     rehearse: bool,
+    /// Measure transformers in the rehearsal too, which installs it and torch: 5 GB
+    #[arg(long, requires = "rehearse")]
+    peers: bool,
 }
 
 /// Writes the folder. Without `--pack`, runs the check on this machine.
 pub(crate) fn gpu_check(workspace: &Workspace, check: &GpuCheck) -> Result<()> {
     if check.rehearse {
-        return rehearse::rehearse(workspace);
+        return rehearse::rehearse(workspace, check.peers);
     }
     let folder = match &check.pack {
         Some(folder) => std::env::current_dir()?.join(folder),

@@ -14,8 +14,14 @@ use super::{
 use crate::{shell, workspace::Workspace};
 
 /// The scripts of a folder, by their names, with places for what differs from kit to kit.
-pub(super) const SCRIPTS: [(&str, &str); 2] =
-    [("run.sh", include_str!("run.sh")), ("diagnose.sh", include_str!("diagnose.sh"))];
+pub(super) const SCRIPTS: [(&str, &str); 3] = [
+    ("run.sh", include_str!("run.sh")),
+    ("diagnose.sh", include_str!("diagnose.sh")),
+    ("peers.sh", include_str!("peers.sh")),
+];
+/// The programs that they start with Python.
+const PYTHON: [(&str, &str); 2] =
+    [("peers.py", include_str!("peers.py")), ("write_gguf.py", include_str!("../../bench/write_gguf.py"))];
 /// The weights and the prompt of the comparison at full shape.
 ///
 /// Other weights may have near ties, where another order of additions gives another token. Here the smallest gap between
@@ -120,6 +126,9 @@ pub(super) fn write_scripts(
     prompt: &str,
     predictions: &[Prediction],
 ) -> Result<()> {
+    for (name, text) in PYTHON {
+        write(&folder.join(name), text)?;
+    }
     for (name, text) in SCRIPTS.iter().rev() {
         write(&folder.join(name), &filled(text, kit, prompt, predictions))?;
     }

@@ -7,10 +7,20 @@ use std::fs;
 use anyhow::{Context as _, Result};
 
 use super::{kit::REHEARSAL, pack::pack};
-use crate::{shell, toolchain::setup::setup, workspace::Workspace};
+use crate::{
+    shell,
+    toolchain::{
+        setup::setup,
+        venv::{self, Packages},
+    },
+    workspace::Workspace,
+};
+
+/// What is measured beside ours, on the CPU: the versions whose answers the oracle records, and what writes GGUF files.
+const PEERS: [&str; 3] = ["transformers==5.23.0", "torch==2.15.0", "gguf==0.19.0"];
 
 /// Writes a small folder and runs its script on the emulated driver.
-pub(super) fn rehearse(workspace: &Workspace) -> Result<()> {
+pub(super) fn rehearse(workspace: &Workspace, with_peers: bool) -> Result<()> {
     setup(workspace)?;
     let folder = workspace.root.join("target/gpu-rehearsal");
     pack(workspace, &folder, &REHEARSAL)?;
@@ -20,6 +30,10 @@ pub(super) fn rehearse(workspace: &Workspace) -> Result<()> {
     fs::copy(workspace.target()?.join("debug/examples/libcuda.so"), &library)
         .with_context(|| library.display().to_string())?;
     let mut run = workspace.command(folder.join("run.sh"));
-    run.env("LD_LIBRARY_PATH", &driver);
+    run.env("LD_LIBRARY_PATH", &driver).env("MLXCEL_PEER_DEVICE", "cpu");
+    if with_peers {
+        let python = workspace.root.join("target/gpu-peers");
+        run.env("MLXCEL_PEER_PYTHON", venv::python(workspace, &python, Packages::Named(&PEERS))?);
+    }
     Err(shell::exec(&mut run))
 }

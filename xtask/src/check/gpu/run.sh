@@ -6,17 +6,20 @@
 #   run.sh cases             the tokens of small models, alone and side by side, which are compared with recorded ones
 #   run.sh full              the tokens of a model of full shape, which are compared with those of this machine's CPU
 #   run.sh speed [VARIANT]   the speed of the model of full shape, and the time of each kernel: of one variant, or of all
+#   run.sh peers             the speed of transformers, vLLM and llama.cpp on the same shape, where they are installed, beside ours
 #
 # Each takes some minutes, so that a machine that is lent for ten can run them one by one. Needs Linux with glibc 2.34, the GPU's
 # driver, and 3 GB in $TMPDIR. Installs and builds nothing. The exit status is 0 if every token is as expected, otherwise 1.
 #
 # What is found is in the folder results as soon as it is found: machine.txt and machine.json have the diagnosis, cases.txt and
 # full.txt a line for each comparison, VARIANT.json and VARIANT-kernels.json what mlxcel-bench measured, VARIANT-kernels.txt each
-# kernel beside what was predicted, and all.jsonl every answer, every measurement and every prediction.
+# kernel beside what was predicted, peers/ what other programs measured, and all.jsonl every answer, every measurement and every
+# prediction.
 #
 #   MLXCEL_GPU_DEVICE    another device than cuda, to try it without a GPU
 #   MLXCEL_GPU_SECONDS   the longest time of a program [default: @SECONDS@]; with the model of full shape, five times as long
 #   MLXCEL_GPU_WEIGHTS   a folder that keeps the weights of full shape for the next run
+#   MLXCEL_PEER_…        other programs: see peers.sh
 set -euo pipefail
 
 device="${MLXCEL_GPU_DEVICE:-cuda}"
@@ -129,6 +132,9 @@ if [[ -n "${MLXCEL_GPU_WEIGHTS:-}" ]]; then
   mkdir -p "$MLXCEL_GPU_WEIGHTS"
   MLXCEL_GPU_WEIGHTS="$(cd "$MLXCEL_GPU_WEIGHTS" && pwd)"
 fi
+for name in MLXCEL_PEER_GGUF MLXCEL_PEER_PYTHON MLXCEL_LLAMA_BENCH; do
+  [[ "${!name:-/}" == /* || ! -e "${!name}" ]] || declare "$name=$PWD/${!name}"
+done
 cd "$(dirname "${BASH_SOURCE[0]}")"
 for tool in xargs timeout; do
   package=findutils
@@ -138,8 +144,8 @@ done
 stage="${1:-all}"
 only="${2:-}"
 case "$stage $#" in
-  'all 0' | 'all 1' | 'diagnose 1' | 'cases 1' | 'full 1' | 'speed 1' | 'speed 2') ;;
-  *) fail "found the arguments $*, expected none, diagnose, cases, full, or speed and a variant" "run.sh cases" ;;
+  'all 0' | 'all 1' | 'diagnose 1' | 'cases 1' | 'full 1' | 'speed 1' | 'speed 2' | 'peers 1') ;;
+  *) fail "found the arguments $*, expected none, diagnose, cases, full, peers, or speed and a variant" "run.sh cases" ;;
 esac
 if [[ -n "$only" && ! -d "bundles/$model-$only" ]]; then
   fail "found no bundles/$model-$only, expected a bundle for each variant" "ls bundles"
@@ -150,6 +156,7 @@ trap 'rm -rf "$scratch"' EXIT
 out="$scratch/all"
 capability=
 source ./diagnose.sh
+source ./peers.sh
 if ! diagnose || [[ "$stage" == diagnose ]]; then
   mkdir -p results
   cp "$scratch"/machine.* results/
@@ -330,6 +337,8 @@ run_speed() {
 [[ "$stage" != all && "$stage" != full ]] || run_full
 [[ "$stage" != all ]] || echo
 [[ "$stage" != all && "$stage" != speed ]] || run_speed
+[[ "$stage" != all ]] || echo
+[[ "$stage" != all && "$stage" != peers ]] || run_peers
 [[ "$stage" != all ]] || echo
 [[ -z "$rehearsal" ]] || echo "rehearsed on ${device_name:-$device}: stages and tokens are what counts, times mean nothing"
 echo "$passed passed, $failed failed"

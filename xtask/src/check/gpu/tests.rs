@@ -166,10 +166,15 @@ fn run_stage(folder: &Path, path: &str, stage: &[&str]) -> (bool, String, String
 fn run_with(folder: &Path, path: &str, stage: &[&str], variables: &[(&str, &str)]) -> (bool, String, String) {
     let path = format!("{}:{path}", folder.display());
     let mut command = Command::new(folder.join("run.sh"));
-    for name in ["CUDA_VISIBLE_DEVICES", "MLXCEL_GPU_DEVICE"] {
+    for name in ["CUDA_VISIBLE_DEVICES", "MLXCEL_PEER_PYTHON", "MLXCEL_LLAMA_BENCH", "MLXCEL_GPU_DEVICE"] {
         command.env_remove(name);
     }
     command.args(stage).env("PATH", path).env("MLXCEL_GPU_SECONDS", "20").envs(variables.iter().copied());
+    // No Python that this machine may have is measured.
+    let python = ("MLXCEL_PEER_PYTHON", "no-python");
+    if !variables.iter().any(|(name, _)| *name == python.0) {
+        command.env(python.0, python.1);
+    }
     let output = command.output().unwrap();
     let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     (output.status.success(), stdout, stderr)
@@ -201,6 +206,14 @@ fn equal_tokens_pass() {
     bf16            66988     100000        911       1000         77
     q8              66988          -        911       2000         77
     q4              66988          -        911          -         77
+
+    llama-3.2-1b in bf16, tokens per second of other programs and of ours; the ratio is how many times as fast we are
+    program                   prompts       ours   ratio      steps       ours   ratio
+    transformers            not here: found no no-python
+    transformers, compiled  not here: found no no-python
+    vLLM                    not here: found no no-python
+    llama.cpp               not here: found no llama-bench
+    tokens of transformers  not here: found no no-python
 
     3 passed, 0 failed
     ");
@@ -239,7 +252,7 @@ fn stages_run_alone_and_keep_the_results_of_others() {
     for (stage, error) in [
         (
             &["typo"][..],
-            "error: found the arguments typo, expected none, diagnose, cases, full, or speed and a variant\n",
+            "error: found the arguments typo, expected none, diagnose, cases, full, peers, or speed and a variant\n",
         ),
         (
             &["speed", "q3"][..],
@@ -400,3 +413,4 @@ fn wrong_tokens_and_failures_are_reported() {
 }
 
 mod diagnosis;
+mod peers;
