@@ -113,7 +113,10 @@ impl Target {
             Some((_, text)) => Self::parse(name, text),
             None => Err(Error::UnknownTarget {
                 found: name.to_owned(),
-                nearest: nearest(name, FILES.iter().map(|(name, _)| *name), SUGGESTIONS),
+                nearest: target_for_older_gpus(name).map_or_else(
+                    || nearest(name, FILES.iter().map(|(name, _)| *name), SUGGESTIONS),
+                    |target| vec![target],
+                ),
             }),
         }
     }
@@ -196,6 +199,15 @@ impl Target {
     pub(crate) fn check_quant(&self) -> Result<(), Error> {
         if self.floats_as_bits { Err(Error::TargetQuant { target: self.name.clone() }) } else { Ok(()) }
     }
+}
+
+/// Returns the target with the newest code that an NVIDIA GPU runs, if `name` is that of a target for it alone, as
+/// `cuda-sm_100` is: drivers compile code for older GPUs, and the target of the most similar name may be for newer ones.
+fn target_for_older_gpus(name: &str) -> Option<&'static str> {
+    let capability = |name: &str| name.strip_prefix("cuda-sm_")?.parse::<u32>().ok();
+    let wanted = capability(name)?;
+    let known = FILES.iter().filter_map(|(name, _)| Some((capability(name)?, *name)));
+    known.filter(|(capability, _)| *capability < wanted).max().map(|(_, name)| name)
 }
 
 /// Reads the name of an instruction set of GPUs.
@@ -359,6 +371,16 @@ mod tests {
             let start = format!("found no target `{name}`, expected one such as {nearest}, ");
             assert!(message.starts_with(&start), "{message}");
             assert!(message.ends_with("\nhint: `mlxcel-compile targets` lists the targets"), "{message}");
+        }
+        // The code of 12.0 does not run on 10.0, however similar its name is.
+        for (name, runs) in
+            [("cuda-sm_100", "cuda-sm_90"), ("cuda-sm_103", "cuda-sm_90"), ("cuda-sm_87", "cuda-sm_86")]
+        {
+            let message = Target::find(name).unwrap_err().to_string();
+            assert!(
+                message.starts_with(&format!("found no target `{name}`, expected one such as {runs}\n")),
+                "{message}"
+            );
         }
         let message = Target::find("").unwrap_err().to_string();
         assert!(message.starts_with("found no target ``, expected one such as "), "{message}");

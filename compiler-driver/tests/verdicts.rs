@@ -132,3 +132,15 @@ fn every_target_on_every_kind_of_machine() {
     let has_driver = manifest.targets.iter().filter(|(_, target)| target.driver.is_run());
     assert_eq!(seen, has_driver.map(|(name, _)| name.as_str()).collect());
 }
+
+/// There is no code for these alone: drivers compile that of 9.0, and refuse that of 12.0.
+#[test]
+fn gpus_between_two_targets_run_the_older_ones() {
+    let manifest = manifest();
+    for gpu in [nvidia("B200", 10, 0), nvidia("B300", 10, 3), nvidia("Thor", 11, 0)] {
+        let machine = machine("x86_64", &[], vec![gpu]);
+        let (found, best) = running(&manifest, &machine);
+        assert_eq!(found, ["cuda", "cuda-sm_86", "cuda-sm_89", "cuda-sm_90"].into());
+        assert_eq!(best, ["cuda-sm_90"]);
+    }
+}
