@@ -11,6 +11,7 @@ use mlxcel_artifacts::Driver;
 mod calibration;
 mod engine;
 mod hints;
+mod lost;
 mod measure;
 mod program;
 

@@ -2,8 +2,6 @@
 
 use std::{error, sync::Arc};
 
-use super::Error;
-
 /// The cause of several errors at once, because several requests share a step.
 pub type SharedCause = Arc<dyn error::Error + Send + Sync>;
 
@@ -164,26 +162,6 @@ pub enum EngineError {
     /// The engine's thread has ended.
     #[error("the engine's thread has ended\nhint: start another EngineThread")]
     Closed,
-}
-
-impl EngineError {
-    /// Returns the error of requests whose step failed.
-    pub(crate) fn of_step(requests: usize, source: &SharedCause) -> Self {
-        Self::lost(source).unwrap_or_else(|| Self::StepFailed { requests, source: source.clone() })
-    }
-
-    /// Returns the error of requests after the last step, when so many have failed.
-    pub(crate) fn of_stop(failures: usize, source: &SharedCause) -> Self {
-        Self::lost(source).unwrap_or_else(|| Self::Stopped { failures, source: source.clone() })
-    }
-
-    /// Returns the cause of failed steps if no further one can succeed.
-    pub(crate) fn lost(cause: &SharedCause) -> Option<Self> {
-        match cause.downcast_ref()? {
-            Error::Engine(lost @ Self::DeviceLost { .. }) => Some(lost.clone()),
-            _ => None,
-        }
-    }
 }
 
 /// Returns the words that name a pool in a message.
