@@ -28,7 +28,7 @@ pub(crate) fn toolchain(folder: &Path, name: &str) -> Toolchain {
         executable: compiler(folder, name),
         version: IREE_VERSION.to_owned(),
         digest: Digest::of(b"compiler"),
-        verifies: true,
+        is_lean: false,
         time_limit: None,
     }
 }

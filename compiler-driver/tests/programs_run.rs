@@ -43,7 +43,7 @@ fn request(folder: &Path, program: &Path) -> ProgramRequest {
         kernels: Vec::new(),
         narrow_f64: false,
         goldens: vec![],
-        verifies: false,
+        is_lean: true,
         time_limit: None,
         out: Some(folder.join("b")),
         dump_dir: None,

@@ -259,7 +259,7 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
         separate_kernels: false,
         pack_elements: None,
         // The code is the same, and the full run verifies it.
-        verifies: is_full(),
+        is_lean: !is_full(),
         calibration: false,
         out: None,
         dump_dir: None,

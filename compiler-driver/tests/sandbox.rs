@@ -51,7 +51,7 @@ impl Sandbox {
             chunk: None,
             separate_kernels: false,
             pack_elements: None,
-            verifies: true,
+            is_lean: false,
             calibration: false,
             out: Some(at("out")),
             dump_dir: None,

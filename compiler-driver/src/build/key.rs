@@ -20,7 +20,7 @@ pub(crate) fn build_key(unit: &Unit<'_>, target: &ResolvedTarget, toolchain: &To
     // The compiler does not see names: targets with the same flags share a module. The MLIR shows the numerics.
     let ResolvedTarget { name: _, driver, arch, cpu_features, flags, numerics: _ } = target;
     // The digest identifies the compiler, wherever it is installed. Verifying and the time it has change nothing in the module.
-    let Toolchain { executable: _, version, digest, verifies: _, time_limit: _ } = toolchain;
+    let Toolchain { executable: _, version, digest, is_lean: _, time_limit: _ } = toolchain;
 
     let mut key = Fields::default();
     key.text("mlxcel build key");
@@ -103,7 +103,7 @@ mod tests {
                 executable: "/usr/bin/iree-compile".into(),
                 version: "3.13.0".into(),
                 digest: Digest::of(b"compiler"),
-                verifies: true,
+                is_lean: false,
                 time_limit: None,
             },
         }
@@ -150,6 +150,6 @@ mod tests {
     fn names_and_paths_do_not_change_the_key() {
         assert_eq!(key(|i| i.target.name = "cpu-x86-64-v3".into()), key(|_| {}));
         assert_eq!(key(|i| i.toolchain.executable = "/opt/iree-compile".into()), key(|_| {}));
-        assert_eq!(key(|i| i.toolchain.verifies = false), key(|_| {}));
+        assert_eq!(key(|i| i.toolchain.is_lean = true), key(|_| {}));
     }
 }

@@ -66,7 +66,7 @@ fn run(
     let store = setup.store.ok_or(mlxcel_artifacts::Error::NoStore)?;
     let lock = store.lock_shared()?;
     let found = Toolchain::find(setup.compiler, store)?;
-    let toolchain = Toolchain { verifies: setup.verifies, time_limit: setup.time_limit, ..found };
+    let toolchain = Toolchain { is_lean: setup.is_lean, time_limit: setup.time_limit, ..found };
     let dump_dir = setup.dump_dir.map(DumpDir::create).transpose()?;
 
     let programs = Programs::emit(&*source, &Machine::host(), progress)?;

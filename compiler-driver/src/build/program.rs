@@ -59,8 +59,8 @@ pub struct ProgramRequest {
     pub narrow_f64: bool,
     /// Calls to record.
     pub goldens: Vec<GoldenFiles>,
-    /// Whether iree-compile verifies modules between its passes.
-    pub verifies: bool,
+    /// Whether iree-compile does without verifying and without threads, see [`Request::is_lean`](crate::Request::is_lean).
+    pub is_lean: bool,
     /// The longest time that iree-compile may take to read the program, or to compile it for a target.
     pub time_limit: Option<Duration>,
     /// Folder of the bundle; `<program>.bundle` in the working directory by default.
@@ -79,7 +79,7 @@ impl ProgramRequest {
     /// Returns where and how to build.
     pub(crate) fn setup(&self) -> Setup<'_> {
         Setup {
-            verifies: self.verifies,
+            is_lean: self.is_lean,
             time_limit: self.time_limit,
             out: self.out.clone(),
             dump_dir: self.dump_dir.as_deref(),

@@ -63,7 +63,7 @@ pub(crate) struct Contents {
 
 /// Where and how to build, whatever is built.
 pub(crate) struct Setup<'s> {
-    pub(crate) verifies: bool,
+    pub(crate) is_lean: bool,
     pub(crate) time_limit: Option<Duration>,
     pub(crate) out: Option<PathBuf>,
     pub(crate) dump_dir: Option<&'s Path>,
@@ -75,9 +75,9 @@ pub(crate) struct Setup<'s> {
 impl<'s> Setup<'s> {
     /// Returns the setup of a request for a model.
     pub(crate) fn of(request: &'s Request) -> Self {
-        let Request { verifies, out, dump_dir, store, compiler, cancel, .. } = request;
+        let Request { is_lean, out, dump_dir, store, compiler, cancel, .. } = request;
         Self {
-            verifies: *verifies,
+            is_lean: *is_lean,
             time_limit: None,
             out: out.clone(),
             dump_dir: dump_dir.as_deref(),

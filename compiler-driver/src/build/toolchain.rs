@@ -30,8 +30,8 @@ pub struct Toolchain {
     pub version: String,
     /// BLAKE3 digest of the version line, the executable and its library. Does not depend on their path.
     pub digest: Digest,
-    /// Whether it verifies the module between its passes.
-    pub verifies: bool,
+    /// Whether it neither verifies the module between its passes nor starts threads.
+    pub is_lean: bool,
     /// The longest time that it may take to read a program, or to compile one for a target.
     pub time_limit: Option<Duration>,
 }
@@ -67,7 +67,7 @@ impl Toolchain {
                 expected: IREE_VERSION,
             });
         }
-        Ok(Self { version: version.to_owned(), executable, digest, verifies: true, time_limit: None })
+        Ok(Self { version: version.to_owned(), executable, digest, is_lean: false, time_limit: None })
     }
 }
 

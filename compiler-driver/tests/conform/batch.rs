@@ -131,7 +131,7 @@ impl Bench {
             kernels: Vec::new(),
             narrow_f64: false,
             goldens: Vec::new(),
-            verifies: false,
+            is_lean: true,
             time_limit: Some(TIME_LIMIT),
             out: Some(out.into()),
             dump_dir: None,

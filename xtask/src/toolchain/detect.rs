@@ -20,6 +20,8 @@ const QEMU_VERSION: [u32; 2] = [7, 2];
 /// The wheel that has ptxas.
 const PTXAS_WHEEL: &str = "nvidia-cuda-nvcc-cu12";
 const SIMDE_VERSION: [u32; 3] = [0, 7, 4];
+/// A `malloc` that takes less of iree-compile's time than libc's.
+pub(crate) const JEMALLOC: &str = "libjemalloc.so.2";
 
 pub(crate) fn compiler(workspace: &Workspace) -> Detection {
     match detect_program(workspace, Path::new("c++"), |_| true) {
@@ -94,7 +96,7 @@ pub(crate) fn system_libraries(workspace: &Workspace) -> Detection {
     Detection::Found { version: String::new(), path: flags.trim().into() }
 }
 
-fn linker_finds(file: &str) -> bool {
+pub(crate) fn linker_finds(file: &str) -> bool {
     // The answer is a path if the file exists, otherwise the bare name.
     let answer = shell::output(Command::new("cc").arg(format!("-print-file-name={file}")));
     answer.is_ok_and(|path| path.trim().contains('/'))
@@ -225,6 +227,15 @@ pub(crate) fn vulkan(workspace: &Workspace) -> Detection {
         return Detection::Missing { path: "libvulkan.so.1".into() };
     }
     Detection::Found { version: String::new(), path: drivers }
+}
+
+pub(crate) fn jemalloc(_: &Workspace) -> Detection {
+    let path = PathBuf::from(JEMALLOC);
+    if linker_finds(JEMALLOC) {
+        Detection::Found { version: String::new(), path }
+    } else {
+        Detection::Missing { path }
+    }
 }
 
 pub(crate) fn valgrind(workspace: &Workspace) -> Detection {

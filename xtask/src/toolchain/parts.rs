@@ -163,6 +163,14 @@ pub(crate) const PARTS: &[Part] = &[
         detect: detect::simde,
     },
     Part {
+        name: "jemalloc",
+        expected: "libjemalloc.so.2 where the linker looks",
+        need: Need::Tests,
+        supply: Supply::Debian(&["libjemalloc2"]),
+        variables: &[],
+        detect: detect::jemalloc,
+    },
+    Part {
         name: "qemu",
         expected: "qemu-aarch64 and qemu-x86_64 on the PATH, 7.2 or newer",
         need: Need::Tests,

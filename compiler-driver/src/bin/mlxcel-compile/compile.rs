@@ -58,7 +58,7 @@ pub(crate) fn compile(
         chunk: options.chunk,
         separate_kernels: options.separate_kernels,
         pack_elements: None,
-        verifies: true,
+        is_lean: false,
         out: named.as_ref().map(NamedBundle::folder).or(options.out),
         dump_dir: options.dump_dir,
         store,

@@ -63,7 +63,7 @@ impl ProgramOptions {
             kernels: self.kernels.clone(),
             narrow_f64: self.narrow_f64,
             goldens: self.golden.iter().map(golden).collect(),
-            verifies: true,
+            is_lean: false,
             time_limit: Some(Duration::from_secs(self.time_limit.unwrap_or(TIME_LIMIT_SECONDS))),
             out: None,
             dump_dir: None,
