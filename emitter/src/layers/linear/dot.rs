@@ -20,6 +20,13 @@ pub(super) fn dot(b: &mut Builder<'_>, layer: &Linear, x: Tensor) -> Tensor {
     let x = b.graph.reshape(x, &[batch * tokens, inputs]);
     let matrix = Matrix::from(layer);
     let product = match b.form(&layer.weight) {
+        // As kernels read it, of which most multiply by it: a second copy would take as much memory.
+        Form::Floats if b.numerics.gpu.is_some() && matrix.transposed && matrix.stack_index.is_none() => {
+            let (weight, _) = quantized::stored(b, matrix, &layer.weight);
+            let operand = b.operand_dtype();
+            let [x, weight] = [x, weight].map(|of| b.graph.convert(of, operand));
+            quantized::dot(&mut b.graph, x, weight)
+        }
         Form::Floats => unquantized_dot(b, matrix, x),
         Form::Rows => quantized::q8_product(b, matrix, x),
         Form::Groups(GroupForm::Q4_0) => quantized::q4_product(b, matrix, x),

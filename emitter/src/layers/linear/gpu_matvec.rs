@@ -47,11 +47,11 @@ pub(super) fn isa(b: &Builder<'_>, layers: &[Named<'_>], inputs: usize) -> Optio
     let isa = b.numerics.gpu?;
     let weights = row_weights(b, &layers.first()?.1.weight)?;
     let vector = weights.vector();
-    let is_row_major = |(_, layer): &Named<'_>| layer.matrix.is_none() && !layer.transposed;
+    let is_whole = |(_, layer): &Named<'_>| layer.matrix.is_none();
     let are_floats = layers.iter().all(|(_, layer)| b.form(&layer.weight) == Form::Floats);
     let readable = inputs.is_multiple_of(vector)
         && have_one_form(b, layers)
-        && (!are_floats || layers.iter().all(is_row_major));
+        && (!are_floats || layers.iter().all(is_whole));
     readable.then_some((isa, weights))
 }
 

@@ -129,9 +129,14 @@ pub(in crate::layers) fn packed(b: &mut Builder<'_>, weights: Weights<'_>) -> [T
     [made[0], made[1]]
 }
 
-/// Loads a weight, with its scales if it is quantized.
+/// Loads a weight, `[outputs, inputs]`, with its scales if it is quantized. Floats are packed only if they are stored the other way
+/// round.
 pub(super) fn stored(b: &mut Builder<'_>, matrix: Matrix<'_>, weight: &Weight) -> (Tensor, Option<Tensor>) {
     match b.form(weight) {
+        Form::Floats if matrix.transposed => {
+            let made = b.packed("rows", Weights::Layers(&[matrix]), 1, &[], |_, _, weight| vec![weight]);
+            (made[0], None)
+        }
         Form::Floats => (b.stored(weight), None),
         Form::Rows | Form::Groups(_) => {
             let [weight, scales] = packed(b, Weights::Layers(&[matrix]));
@@ -141,7 +146,7 @@ pub(super) fn stored(b: &mut Builder<'_>, matrix: Matrix<'_>, weight: &Weight) -
 }
 
 /// Computes `[rows, inputs] · [outputs, inputs]ᵀ`.
-fn dot(g: &mut Graph, x: Tensor, weight: Tensor) -> Tensor {
+pub(super) fn dot(g: &mut Graph, x: Tensor, weight: Tensor) -> Tensor {
     let dims = DotDimensions { lhs_contract: &[1], rhs_contract: &[1], ..DotDimensions::default() };
     g.dot_general(x, weight, &dims, Dtype::F32)
 }
