@@ -19,7 +19,7 @@ pub(crate) fn build_key(unit: &Unit<'_>, target: &ResolvedTarget, toolchain: &To
     let Unit { mlir, objects, flags: more_flags, loops_in_place } = unit;
     // The compiler does not see names: targets with the same flags share a module. The MLIR shows the numerics.
     let ResolvedTarget { name: _, driver, arch, cpu_features, flags, numerics: _ } = target;
-    // The digest identifies the compiler, wherever it is installed. Verifying and the time it has change nothing in the module.
+    // The digest identifies the compiler, wherever it is installed. Verifying, threads and the time it has change nothing in it.
     let Toolchain { executable: _, version, digest, is_lean: _, time_limit: _ } = toolchain;
 
     let mut key = Fields::default();
