@@ -5,6 +5,8 @@
 
 use std::{fmt::Display, io, path::PathBuf};
 
+use mlxcel_artifacts::Quant;
+
 use crate::{hub::error::HubError, kernels::KernelError, program::FormError};
 
 /// Why a build failed.
@@ -166,6 +168,13 @@ pub enum Error {
         context: usize,
     },
 
+    /// Bits of inputs were given where no weights are in groups.
+    #[error(
+        "found --input-bits {0}, but no weights are in groups with quant {1}\n\
+         hint: omit --input-bits, or choose --quant q4 or q4k"
+    )]
+    InputBits(usize, Quant),
+
     /// A cache type was given for a model without a cache.
     #[error(
         "found --cache-type, but {model} embeds whole texts and has no key/value cache\nhint: omit --cache-type"
@@ -232,24 +241,17 @@ pub enum Error {
         expected: String,
     },
 
-    /// A target cannot quantize weights.
+    /// A target cannot do what an option asks for.
     #[error(
-        "target {target} cannot quantize weights, expected --quant none\n\
-         hint: build a separate bundle for this target"
+        "target {target} cannot {what}, expected {expected}\nhint: build a separate bundle for this target"
     )]
-    TargetQuant {
+    TargetLacks {
         /// The target.
         target: String,
-    },
-
-    /// A target cannot load a quantized cache.
-    #[error(
-        "target {target} cannot load 8-bit numbers, expected --cache-type f32\n\
-         hint: build a separate bundle for this target"
-    )]
-    TargetCacheType {
-        /// The target.
-        target: String,
+        /// What it cannot do.
+        what: &'static str,
+        /// The option to give instead.
+        expected: &'static str,
     },
 
     /// The context size is zero or beyond the model's limit.

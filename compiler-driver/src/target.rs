@@ -190,14 +190,18 @@ impl Target {
     pub(crate) fn check_cache_type(&self, cache_type: CacheType) -> Result<(), Error> {
         match cache_type {
             CacheType::Float(float) => self.check_precision(float),
-            CacheType::Q8 if self.floats_as_bits => Err(Error::TargetCacheType { target: self.name.clone() }),
-            CacheType::Q8 => Ok(()),
+            CacheType::Q8 => self.check_bytes("load 8-bit numbers", "--cache-type f32"),
         }
     }
 
     /// Refuses quantization if the target cannot load the checkpoint's 16-bit floats.
     pub(crate) fn check_quant(&self) -> Result<(), Error> {
-        if self.floats_as_bits { Err(Error::TargetQuant { target: self.name.clone() }) } else { Ok(()) }
+        self.check_bytes("quantize weights", "--quant none")
+    }
+
+    fn check_bytes(&self, what: &'static str, expected: &'static str) -> Result<(), Error> {
+        let refused = || Error::TargetLacks { target: self.name.clone(), what, expected };
+        if self.floats_as_bits { Err(refused()) } else { Ok(()) }
     }
 }
 

@@ -66,10 +66,12 @@ const WITH_STORED_BITS: [&str; 10] = [
     "mxfp4-gpt-oss",
 ];
 
-/// By how much logits differ at most if kernels read the stored bits, as a part of their spread: inputs have 8 bits.
+/// By how much logits differ at most if kernels read the stored bits, as a part of their spread: inputs of GGUF files have 8
+/// bits, others 16.
 ///
 /// Of most tokens: where a mixture chooses another expert, all differs.
-const ROUNDED_INPUTS: f32 = 0.05;
+const WITH_INPUTS_OF_8_BITS: f32 = 0.05;
+const WITH_INPUTS_OF_16_BITS: f32 = 0.0005;
 
 /// Returns the fixtures of a folder that are chosen, or those of which `is_default` holds.
 pub(crate) fn fixtures(is_default: impl Fn(&str) -> bool) -> Vec<Fixture> {
@@ -141,13 +143,38 @@ fn stored_bits_answer_nearly_as_the_numbers_that_they_stand_for() {
         let recipes = results.filter_map(|result| result.name.split('.').find_map(kernel_of_recipe));
         read.lock().unwrap().extend(recipes);
         let part = difference(&fixture.prompts, usize::MAX, &mut built.engine("local-task")?)?;
-        let words = || format!("logits differ by {part} of their spread, expected at most {ROUNDED_INPUTS}");
-        if part <= ROUNDED_INPUTS { Ok(()) } else { Err(Failure(words())) }
+        let of_gguf = fixture.name.starts_with("gguf");
+        let most = if of_gguf { WITH_INPUTS_OF_8_BITS } else { WITH_INPUTS_OF_16_BITS };
+        let words = || format!("logits differ by {part} of their spread, expected at most {most}");
+        if part <= most { Ok(()) } else { Err(Failure(words())) }
     });
     let read = read.into_inner().unwrap();
     if ["MLXCEL_FIXTURES", "MLXCEL_CHECKPOINTS"].iter().all(|name| env::var_os(name).is_none()) {
         assert_eq!(read.into_iter().collect::<Vec<_>>().join(" "), KERNELS);
     }
+}
+
+#[test]
+fn inputs_have_as_many_bits_as_asked_for() {
+    let of = |name: &str, bits| {
+        let fixture = &fixtures(|other| other == name)[0];
+        let asked = Request {
+            quant: Quant::Auto,
+            chunk: Some(32),
+            input_bits: bits,
+            ..request(&fixture.folder, &["cpu"])
+        };
+        difference(&fixture.prompts, usize::MAX, &mut built(&asked).engine("local-task").unwrap()).unwrap()
+    };
+    let [fine, coarse] = [of("gguf-q4-0", Some(16)), of("awq-group-32", Some(8))];
+    assert!(fine < WITH_INPUTS_OF_16_BITS && coarse > WITH_INPUTS_OF_16_BITS, "{fine} and {coarse}");
+    let fixture = &fixtures(|name| name == "awq-group-32")[0];
+    let refused = Request { quant: Quant::Q8, input_bits: Some(16), ..request(&fixture.folder, &["cpu"]) };
+    assert_eq!(
+        try_built(&refused).err().unwrap(),
+        "error: found --input-bits 16, but no weights are in groups with quant q8\n\
+         hint: omit --input-bits, or choose --quant q4 or q4k"
+    );
 }
 
 #[test]

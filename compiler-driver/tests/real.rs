@@ -253,6 +253,7 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
         weights,
         precision: Precision::Float(Float::F32),
         quant: Quant::None,
+        input_bits: None,
         cache_type: None,
         context: None,
         chunk: None,

@@ -46,6 +46,7 @@ impl Sandbox {
             weights: WeightSource::Model,
             precision: Precision::Auto,
             quant: Quant::None,
+            input_bits: None,
             cache_type: None,
             context: None,
             chunk: None,

@@ -28,8 +28,8 @@ pub enum Form {
 pub(crate) enum Activation {
     /// 8 bits with a scale for each row.
     Rows,
-    /// 8 bits with a scale for each 32 elements.
-    Groups,
+    /// 8 bits with a scale for each 32 elements, and of what these leave likewise, until there are so many terms.
+    Groups { terms: usize },
 }
 
 /// The forms of a model's weights.
@@ -81,7 +81,7 @@ impl Forms {
         let decoded = if plan.quant == Quant::Auto { plan.precision.dtype() } else { Dtype::F32 };
         let has = |wanted: fn(&Form) -> bool| forms.values().any(wanted);
         let activation = if has(|form| matches!(form, Form::Groups(_))) {
-            Some(Activation::Groups)
+            Some(Activation::Groups { terms: plan.input_terms })
         } else {
             has(|form| *form == Form::Rows).then_some(Activation::Rows)
         };

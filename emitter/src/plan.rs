@@ -92,6 +92,8 @@ pub struct Plan {
     pub quant: Quant,
     /// Whether the packing module can collect moments of inputs and round weights by them.
     pub calibration: bool,
+    /// Rows of 8 bits whose sum an input of weights in groups is, for kernels on CPUs: 1, or 2 for the precision of 16 bits.
+    pub input_terms: usize,
     /// How the cache stores keys and values.
     pub cache_type: CacheType,
     /// How the target computes.
@@ -124,6 +126,7 @@ impl Plan {
             precision,
             quant: Quant::None,
             calibration: false,
+            input_terms: 1,
             cache_type: CacheType::Float(precision),
             numerics: Numerics::default(),
             context,

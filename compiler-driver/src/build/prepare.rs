@@ -6,7 +6,7 @@ use mlxcel_artifacts::{
     Blob, BundleKind, BundleWriter, CONFIG_FILE, CacheType, Cancel, Float, Machine, Quant, entry::Parameter,
 };
 use mlxcel_emitter::{Numerics, Plan, Products, Program};
-use mlxcel_models::{Head, SmallFiles, Weight};
+use mlxcel_models::{Head, ModelConfig, SmallFiles, Weight};
 use safetensors::Dtype;
 
 use crate::{
@@ -142,8 +142,10 @@ impl Source for Prepared<'_> {
         for parameter in &mut parameters {
             parameter.source = tensors.get(&parameter.name).copied();
         }
-        let Request { ref targets, ref weights, chunk, separate_kernels, pack_elements, .. } = *request;
-        let options = ExternalParameters { targets, weights, chunk, separate_kernels, pack_elements };
+        let Request { ref targets, ref weights, input_bits, chunk, separate_kernels, pack_elements, .. } =
+            *request;
+        let options =
+            ExternalParameters { targets, weights, input_bits, chunk, separate_kernels, pack_elements };
         Ok(Contents {
             kind: BundleKind::Model,
             plan: Some(model_spec(&model.config, &plan)),
@@ -227,10 +229,26 @@ fn plan(
     if !matches!(quant, Quant::None | Quant::Auto) {
         targets.iter().try_for_each(Target::check_quant)?;
     }
+    let input_terms = input_terms(request.input_bits, quant, &model.config)?;
     let plan = Plan::new(&model.config, precision, context);
     let chains = !request.separate_kernels;
     let Request { calibration, chunk, pack_elements, .. } = *request;
-    Ok(Plan { quant, calibration, cache_type, chunk, chains, pack_elements, ..plan })
+    Ok(Plan { quant, calibration, input_terms, cache_type, chunk, chains, pack_elements, ..plan })
+}
+
+/// Returns how many rows of 8 bits an input of weights in groups is the sum of.
+///
+/// llama.cpp's kernels take inputs in 8 bits; the tools of other schemes leave them in floats.
+fn input_terms(asked: Option<usize>, quant: Quant, model: &ModelConfig) -> Result<usize, Error> {
+    let has_groups = matches!(quant, Quant::Auto | Quant::Q4 | Quant::Q4K);
+    match asked {
+        Some(found) if !has_groups => Err(Error::InputBits(found, quant)),
+        Some(found) => Ok(found / 8),
+        None => {
+            let in_floats = model.scheme.as_ref().is_some_and(|scheme| !scheme.is_container());
+            Ok(if quant == Quant::Auto && in_floats { 2 } else { 1 })
+        }
+    }
 }
 
 /// Returns the context size to plan for.

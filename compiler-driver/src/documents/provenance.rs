@@ -19,6 +19,7 @@ use crate::{
 pub(crate) struct ExternalParameters<'p> {
     pub(crate) targets: &'p [String],
     pub(crate) weights: &'p WeightSource,
+    pub(crate) input_bits: Option<usize>,
     pub(crate) chunk: Option<usize>,
     pub(crate) separate_kernels: bool,
     pub(crate) pack_elements: Option<usize>,
@@ -35,13 +36,14 @@ pub(crate) struct SourceFile {
 impl ExternalParameters<'_> {
     /// Returns the options by name.
     pub(crate) fn recorded(&self) -> BTreeMap<&'static str, String> {
-        let Self { targets, weights, chunk, separate_kernels, pack_elements } = self;
+        let Self { targets, weights, input_bits, chunk, separate_kernels, pack_elements } = self;
         let weights = match weights {
             WeightSource::None => "none".to_owned(),
             WeightSource::Random(seed) => format!("random:{seed}"),
             WeightSource::Folder(_) | WeightSource::Gguf(_) | WeightSource::Model => "files".to_owned(),
         };
         let mut recorded = BTreeMap::from([("weights", weights), ("targets", targets.join(","))]);
+        recorded.extend(input_bits.map(|bits| ("input-bits", bits.to_string())));
         recorded.extend(chunk.map(|chunk| ("chunk", chunk.to_string())));
         recorded.extend(pack_elements.map(|elements| ("pack-elements", elements.to_string())));
         recorded.extend(separate_kernels.then(|| ("separate-kernels", "true".to_owned())));

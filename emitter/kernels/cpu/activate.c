@@ -193,8 +193,7 @@ activate_part(const gated *by, const part *at, const float *gate,
 #define QUANTIZE_ROW(at, first)                                                \
   q_scale[at.row] = quantize_whole_row(out + first, q + first, width)
 #define QUANTIZE_GROUPS(at, first)                                             \
-  quantize_groups_of(out + first, q + first, q_scale + first / GROUP,          \
-                     q_sums + first / HALF, at.count)
+  quantize_groups_of(out + first, &to, at.row, at.first, at.count)
 
 void activate_gated(GATED_OPERANDS, GATED_SIZES) { ACTIVATE_PARTS(NOTHING) }
 
@@ -203,6 +202,7 @@ void activate_gated_q8(GATED_OPERANDS, act_q8 *q, float *q_scale, GATED_SIZES) {
 }
 
 void activate_gated_q4(GATED_OPERANDS, int8_t *q, float *q_scale,
-                       int16_t *q_sums, GATED_SIZES) {
+                       int16_t *q_sums, index terms, GATED_SIZES) {
+  const quantized_rows to = {q, q_scale, q_sums, width, terms};
   ACTIVATE_PARTS(QUANTIZE_GROUPS)
 }

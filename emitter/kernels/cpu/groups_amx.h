@@ -144,7 +144,7 @@ INLINE void amx_panel(int bits, group_form form, index rows, index panel,
     }
   }
   for (index r = 0; r < rows; ++r)
-    store_columns(&acc[r], x->out + r * x->n + panel * NR, x->n - panel * NR);
+    store_columns(&acc[r], results_at(x, r, panel * NR), x->n - panel * NR);
 }
 
 #else

@@ -10,9 +10,11 @@ typedef struct {
   const float *a_scale;
   const int16_t *a_sums;
   const float *scaled_sums; // in the order of a_scale, for minima
-  float *out;
+  float *out; // from column `first` on
   index n, k, group;
-  index begin, end; // groups of a tile
+  index terms;         // rows of a for each of out
+  index stride, first; // columns of out
+  index begin, end;    // groups of a tile
   element_type type;
   int cold; // weights are not in this core's cache yet
 } product;
@@ -20,11 +22,17 @@ typedef struct {
 // Returns the part of a product from a row on.
 INLINE product rows_from(const product *x, index row) {
   product part = *x;
-  part.a += row * x->k;
-  part.a_scale += row * (x->k / GROUP);
-  part.a_sums += row * (x->k / HALF);
-  part.out += row * x->n;
+  const index of_a = row * x->terms;
+  part.a += of_a * x->k;
+  part.a_scale += of_a * (x->k / GROUP);
+  part.a_sums += of_a * (x->k / HALF);
+  part.out += row * x->stride;
   return part;
+}
+
+// Returns the results of a row from column j on.
+INLINE float *results_at(const product *x, index row, index j) {
+  return x->out + row * x->stride + j - x->first;
 }
 
 // Returns the type of d and m, or of D and M.

@@ -31,7 +31,7 @@ void quantize_rows(const float *x, act_q8 *q, float *scale, index k,
                    index row_begin, index row_end);
 
 void quantize_groups(const float *x, int8_t *q, float *scale, int16_t *sums,
-                     index k, index row_begin, index row_end);
+                     index k, index terms, index row_begin, index row_end);
 
 // Quantizers of weights, by the type of what they read.
 #define QUANTIZE_WEIGHTS(name, element)                                        \
@@ -86,10 +86,11 @@ void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
 #define MATMUL_GROUPS_OF(name)                                                 \
   void matmul_##name(GROUPS_OPERANDS, const int32_t *lengths, float *out,      \
                      index batch, index tokens, index n, index k,              \
-                     GROUPS_SIZES, index begin, index end);                    \
+                     GROUPS_SIZES, index terms, index begin, index end);       \
   void matmul_##name##_experts(                                                \
       GROUPS_OPERANDS, const int32_t *experts, const int32_t *begins,          \
-      float *out, index n, index k, GROUPS_SIZES, index begin, index end);
+      float *out, index n, index k, GROUPS_SIZES, index terms, index begin,    \
+      index end);
 
 MATMUL_GROUPS_OF(q4_symmetric)
 MATMUL_GROUPS_OF(q4_zeros)
@@ -163,7 +164,8 @@ void norm_f16(const float *x, const uint16_t *weight, const uint16_t *bias,
   void add_norm_q8_##name(ADD_NORM_OPERANDS(element), act_q8 *q,               \
                           float *q_scale, ADD_NORM_SIZES);                     \
   void add_norm_q4_##name(ADD_NORM_OPERANDS(element), int8_t *q,               \
-                          float *q_scale, int16_t *q_sums, ADD_NORM_SIZES);
+                          float *q_scale, int16_t *q_sums, index terms,        \
+                          ADD_NORM_SIZES);
 
 ADD_NORMS(f32, float)
 ADD_NORMS(bf16, uint16_t)
@@ -186,7 +188,7 @@ void activate(const float *x, const int32_t *lengths, float *out, index stride,
 void activate_gated(GATED_OPERANDS, GATED_SIZES);
 void activate_gated_q8(GATED_OPERANDS, act_q8 *q, float *q_scale, GATED_SIZES);
 void activate_gated_q4(GATED_OPERANDS, int8_t *q, float *q_scale,
-                       int16_t *q_sums, GATED_SIZES);
+                       int16_t *q_sums, index terms, GATED_SIZES);
 
 void route(const float *logits, const int32_t *lengths, float *weights,
            int32_t *slots, int32_t *row_tokens, int32_t *row_experts,

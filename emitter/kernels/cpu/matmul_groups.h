@@ -2,16 +2,17 @@
 // the same groups of 32.
 //
 //   w, w_scale  see groups.h; columns past n hold anything finite
-//   a           [batch][tokens][k], a_scale [batch][tokens][k / 32]
-//   a_sums      [batch][tokens][k / 16]: sums of a over each half of a group
+//   terms       quantized rows whose sum is a row, see quantize.h
+//   a           [batch][tokens][terms][k], a_scale [batch][tokens][terms][k / 32]
+//   a_sums      [batch][tokens][terms][k / 16]: sums of a over each half of a group
 //   lengths     [batch]; see real_rows()
 //   out         [batch][tokens][n]
 //   group       inputs with the same scales, a multiple of 32 that divides k
 //   scale_type  the element_type of d and m
 //               superblocks and halves read neither
 //
-// Sums of a group are exact. Each output adds them, scaled, over ascending groups: the
-// result of a row may not depend on the others of the call.
+// Sums of a group are exact. Each output adds them, scaled, over ascending groups, and
+// then those of all terms: the result of a row may not depend on the others of the call.
 //
 // A file for each number of bits includes this one. The header of an instruction set has
 // the parts of a tile.
@@ -119,7 +120,7 @@ INLINE void tile(int rows, int streams, index apart, index panel, int bits,
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r)
       acc[s][r] = is_packed(rows) && x->begin
-                      ? load_results(x->out + r * x->n + j, x->n - j)
+                      ? load_results(results_at(x, r, j), x->n - j)
                       : (floats){0};
   }
   // Others have all groups, which compilers know only so.
@@ -154,7 +155,7 @@ INLINE void tile(int rows, int streams, index apart, index panel, int bits,
     const index j = (panel + s * apart) * NR;
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r)
-      store_columns(&acc[s][r], x->out + r * x->n + j, x->n - j);
+      store_columns(&acc[s][r], results_at(x, r, j), x->n - j);
   }
 }
 
@@ -182,26 +183,57 @@ INLINE void multiply_rows(int bits, group_form form, tiles_function *tiles,
   }
 }
 
+// Multiplies up to AMX_BLOCK rows by panels begin..end.
+INLINE void multiply_by_amx(int bits, group_form form, const product *whole,
+                            index rows, index begin, index end) {
+  product x = *whole;
+  float scaled_sums[has_minima(form) ? rows * (x.k / GROUP) : 1];
+  if (has_minima(form))
+    scale_sums(rows * (x.k / GROUP), scaled_sums, &x);
+  for (index panel = begin; panel < end; ++panel)
+    amx_panel(bits, form, rows, panel, &x);
+}
+
+// Sets results of a row to the sums of those of its terms.
+static __attribute__((noinline)) void add_terms(const float *results,
+                                                index terms, index stride,
+                                                float *out, index columns) {
+  for (index j = 0; j < columns; ++j)
+    out[j] = results[j];
+  for (index term = 1; term < terms; ++term)
+    for (index j = 0; j < columns; ++j)
+      out[j] += results[term * stride + j];
+}
+
 // Multiplies m rows. As in matmul_q8.c, the outer loop is over tiles of rows, the inner
-// over panels.
+// over panels. Tiles have all terms of a row.
 INLINE void multiply(int bits, group_form form, tiles_function *tiles,
                      const product *whole, index m, index begin, index end) {
-  const int by_amx = amx_multiplies(m);
-  const index count =
-      divide_up(m, by_amx ? AMX_BLOCK : rows_of_tile(bits, form));
+  const index terms = whole->terms, columns = (end - begin) * NR;
+  const int by_amx = amx_multiplies(m * terms);
+  const index most = by_amx ? AMX_BLOCK : rows_of_tile(bits, form);
+  const index count = divide_up(m, most / terms);
+  const index room = terms > 1 ? min_index(m * terms, most) * columns : 0;
+  float results[room + 1];
   for (index t = 0; t < count; ++t) {
     const index i = m * t / count, rows = m * (t + 1) / count - i;
-    product x = rows_from(whole, i);
+    const product to = rows_from(whole, i);
+    product x = to;
     x.cold = t == 0;
-    if (!by_amx) {
-      multiply_rows(bits, form, tiles, &x, (int)rows, begin, end);
-      continue;
+    if (terms > 1) {
+      x.terms = 1;
+      x.out = results;
+      x.stride = columns;
+      x.first = begin * NR;
     }
-    float scaled_sums[has_minima(form) ? rows * (x.k / GROUP) : 1];
-    if (has_minima(form))
-      scale_sums(rows * (x.k / GROUP), scaled_sums, &x);
-    for (index panel = begin; panel < end; ++panel)
-      amx_panel(bits, form, rows, panel, &x);
+    if (by_amx)
+      multiply_by_amx(bits, form, &x, rows * terms, begin, end);
+    else
+      multiply_rows(bits, form, tiles, &x, (int)(rows * terms), begin, end);
+    for (index r = 0; terms > 1 && r < rows; ++r)
+      add_terms(results + r * terms * columns, terms, columns,
+                results_at(&to, r, begin * NR),
+                min_index(columns, to.n - begin * NR));
   }
 }
 
@@ -243,6 +275,8 @@ INLINE void multiply_experts(multiply_function *multiply, int bits,
                      .out = out,                                               \
                      .n = n,                                                   \
                      .k = k,                                                   \
+                     .terms = terms,                                           \
+                     .stride = n,                                              \
                      .group = group,                                           \
                      .type = (element_type)scale_type}
 
@@ -255,13 +289,14 @@ INLINE void multiply_experts(multiply_function *multiply, int bits,
   }                                                                            \
   void matmul_##name(GROUPS_OPERANDS, const int32_t *lengths, float *out,      \
                      index batch, index tokens, index n, index k,              \
-                     GROUPS_SIZES, index begin, index end) {                   \
+                     GROUPS_SIZES, index terms, index begin, index end) {      \
     GROUPS_PRODUCT;                                                            \
     multiply_batch(multiply_##name, &x, lengths, batch, tokens, begin, end);   \
   }                                                                            \
   void matmul_##name##_experts(                                                \
       GROUPS_OPERANDS, const int32_t *experts, const int32_t *begins,          \
-      float *out, index n, index k, GROUPS_SIZES, index begin, index end) {    \
+      float *out, index n, index k, GROUPS_SIZES, index terms, index begin,    \
+      index end) {                                                             \
     GROUPS_PRODUCT;                                                            \
     multiply_experts(multiply_##name, bits, form, &x, experts, begins, begin,  \
                      end);                                                     \

@@ -154,9 +154,7 @@ static __attribute__((noinline)) void add_row(const float *x, const float *y,
 #define QUANTIZE_ROW(row)                                                      \
   q_scale[row] = quantize_whole_row(out + (row) * width, q + (row) * width, width)
 #define QUANTIZE_GROUPS(row)                                                   \
-  quantize_groups_of(out + (row) * width, q + (row) * width,                   \
-                     q_scale + (row) * (width / GROUP),                        \
-                     q_sums + (row) * (width / HALF), width)
+  quantize_groups_of(out + (row) * width, &to, row, 0, width)
 
 #define ADD_NORM(name, pointer)                                                \
   void add_norm_##name(ADD_NORM_OPERANDS(pointer), ADD_NORM_SIZES) {           \
@@ -167,7 +165,9 @@ static __attribute__((noinline)) void add_row(const float *x, const float *y,
     ADD_NORM_ROWS(name, QUANTIZE_ROW)                                       \
   }                                                                            \
   void add_norm_q4_##name(ADD_NORM_OPERANDS(pointer), int8_t *q,               \
-                          float *q_scale, int16_t *q_sums, ADD_NORM_SIZES) {   \
+                          float *q_scale, int16_t *q_sums, index terms,        \
+                          ADD_NORM_SIZES) {                                    \
+    const quantized_rows to = {q, q_scale, q_sums, width, terms};              \
     ADD_NORM_ROWS(name, QUANTIZE_GROUPS)                                    \
   }
 

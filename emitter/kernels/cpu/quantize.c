@@ -10,12 +10,11 @@ void quantize_rows(const float *x, act_q8 *q, float *scale, index k,
     scale[row] = quantize_whole_row(x + row * k, q + row * k, k);
 }
 
-// Quantizes groups of 32: x and q are [rows][k], scale is [rows][k / 32], and k is a
-// multiple of 32. sums, [rows][k / 16], are those of q over each half of a group.
+// Quantizes groups of 32: x is [rows][k], k is a multiple of 32, and sums are those of q
+// over each half of a group.
 void quantize_groups(const float *x, int8_t *q, float *scale, int16_t *sums,
-                     index k, index row_begin, index row_end) {
-  const index groups = k / GROUP;
+                     index k, index terms, index row_begin, index row_end) {
+  const quantized_rows to = {q, scale, sums, k, terms};
   for (index row = row_begin; row < row_end; ++row)
-    quantize_groups_of(x + row * k, q + row * k, scale + row * groups,
-                       sums + row * (k / HALF), k);
+    quantize_groups_of(x + row * k, &to, row, 0, k);
 }

@@ -171,12 +171,33 @@ INLINE void quantize_whole_group(const float *x, int8_t *q, float *scale,
   sums[0] = sums[1] = 0;
 }
 
-// Quantizes the groups of k elements.
-INLINE void quantize_groups_of(const float *x, int8_t *q, float *scale,
-                               int16_t *sums, index k) {
-  for (index group = 0; group < k / GROUP; ++group)
-    quantize_whole_group(x + group * GROUP, q + group * GROUP, scale + group,
-                         sums + group * (GROUP / HALF));
+// Rows in groups, each as the sum of `terms` quantized rows: q is [rows][terms][k],
+// scale is [rows][terms][k / 32], sums is [rows][terms][k / 16]. The first term is the
+// row, the second is what the first leaves of it. Two have the precision of 16 bits.
+typedef struct {
+  int8_t *q;
+  float *scale;
+  int16_t *sums;
+  index k, terms;
+} quantized_rows;
+
+// Quantizes elements first..first + count of a row, which begin at x, in whole groups.
+INLINE void quantize_groups_of(const float *x, const quantized_rows *to,
+                               index row, index first, index count) {
+  for (index i = 0; i < count; i += GROUP) {
+    float rest[GROUP];
+    __builtin_memcpy(rest, x + i, sizeof rest);
+    for (index term = 0; term < to->terms; ++term) {
+      const index at = (row * to->terms + term) * to->k + first + i;
+      int8_t *q = to->q + at;
+      float *scale = to->scale + at / GROUP;
+      quantize_whole_group(rest, q, scale, to->sums + at / HALF);
+      if (term + 1 == to->terms)
+        break;
+      for (index j = 0; j < GROUP; ++j)
+        rest[j] -= *scale * (float)q[j];
+    }
+  }
 }
 
 #endif // KERNELS_CPU_QUANTIZE_H

@@ -19,8 +19,16 @@ pub(crate) enum MatmulOperands {
     Bf16Pairs { w: Tensor, a: Tensor },
     /// Both in 8 bits.
     Q8 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor },
-    /// Weights of a form in groups, rows in 8 bits in groups of 32.
-    Groups { form: GroupForm, w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor, a_sums: Tensor },
+    /// Weights of a form in groups, rows as sums of `terms` rows in 8 bits in groups of 32.
+    Groups {
+        form: GroupForm,
+        w: Tensor,
+        w_scale: Tensor,
+        a: Tensor,
+        a_scale: Tensor,
+        a_sums: Tensor,
+        terms: usize,
+    },
 }
 
 impl MatmulOperands {
@@ -39,8 +47,9 @@ impl MatmulOperands {
 
     /// Adds the sizes that only weights in groups have, after the others.
     fn add_group_sizes(self, arguments: &mut Arguments) {
-        if let Self::Groups { form, .. } = self {
+        if let Self::Groups { form, terms, .. } = self {
             GroupSizes::from(form).add_to(arguments, "");
+            terms.add_to(arguments, "terms");
         }
     }
 }

@@ -12,13 +12,15 @@ arguments! {
         k: usize,
     }
 
-    /// Quantizes groups of 32 elements in rows of `k`, with a scale and the sums of both halves for each.
+    /// Quantizes groups of 32 elements in rows of `k`, with a scale and the sums of both halves for each. A row becomes the sum
+    /// of `terms` rows.
     struct QuantizeGroups {
         x: Tensor,
         q: TensorType,
         scale: TensorType,
         sums: TensorType,
         k: usize,
+        terms: usize,
     }
 }
 
@@ -35,6 +37,7 @@ pub(crate) enum QuantizedResults {
         q: TensorType,
         scale: TensorType,
         sums: TensorType,
+        terms: usize,
     },
 }
 
@@ -57,10 +60,11 @@ impl Argument for QuantizedResults {
                 q.add_to(arguments, "q");
                 scale.add_to(arguments, "q_scale");
             }
-            Self::Q4 { q, scale, sums } => {
+            Self::Q4 { q, scale, sums, terms } => {
                 q.add_to(arguments, "q");
                 scale.add_to(arguments, "q_scale");
                 sums.add_to(arguments, "q_sums");
+                terms.add_to(arguments, "terms");
             }
         }
     }

@@ -54,6 +54,8 @@ pub(crate) struct Builder<'a> {
     /// The element type of matrix products, see [`Plan::precision`].
     pub(crate) precision: Dtype,
     pub(crate) cache_type: CacheType,
+    /// See [`Plan::input_terms`].
+    pub(crate) input_terms: usize,
     pub(crate) numerics: Numerics,
     pack_elements: Option<usize>,
     /// The number of real tokens of each row, `[batch]`. Without it, all tokens are real.
@@ -93,7 +95,7 @@ impl<'a> Builder<'a> {
         weights: KnownWeights<'a>,
         plan: &Plan,
     ) -> Self {
-        let Plan { precision, cache_type, numerics, pack_elements, .. } = *plan;
+        let Plan { precision, cache_type, input_terms, numerics, pack_elements, .. } = *plan;
         Self {
             graph: Graph::new(),
             module,
@@ -101,6 +103,7 @@ impl<'a> Builder<'a> {
             weights,
             precision: precision.dtype(),
             cache_type,
+            input_terms,
             numerics,
             pack_elements,
             lengths: None,

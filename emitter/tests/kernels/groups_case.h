@@ -6,10 +6,12 @@
 
 typedef void plain_function(GROUPS_OPERANDS, const int32_t *lengths, float *out,
                             index batch, index tokens, index n, index k,
-                            GROUPS_SIZES, index begin, index end);
+                            GROUPS_SIZES, index terms, index begin,
+                            index end);
 typedef void experts_function(GROUPS_OPERANDS, const int32_t *experts,
                               const int32_t *begins, float *out, index n,
-                              index k, GROUPS_SIZES, index begin, index end);
+                              index k, GROUPS_SIZES, index terms, index begin,
+                              index end);
 
 // The functions of one form.
 typedef struct {
@@ -27,7 +29,7 @@ typedef struct {
   const form_functions *functions;
   grouping by;
   parts rows;
-  index m, n, k, groups;
+  index m, n, k, groups, terms;
   uint8_t *w, *w_scale;
   int8_t *a;
   float *a_scale, *out;
@@ -63,12 +65,13 @@ static problem random_problem(const form_functions *f, kind of, parts rows,
   const grouping by = random_grouping(f, k);
   problem p = {.functions = f, .by = by, .rows = rows, .m = m, .n = n, .k = k};
   p.groups = k / GROUP;
+  p.terms = random_index(1, 2);
   p.w = random_codes(&by, of, panels, k);
   p.w_scale = random_scales(&by, of, panels, k);
-  p.a = random_activations(of, m, k);
-  p.a_scale = random_floats(m * p.groups, ORDINARY);
-  p.a_sums = allocate(m * p.groups * 4);
-  for (index half = 0; half < 2 * m * p.groups; ++half) {
+  p.a = random_activations(of, m * p.terms, k);
+  p.a_scale = random_floats(m * p.terms * p.groups, ORDINARY);
+  p.a_sums = allocate(m * p.terms * p.groups * 4);
+  for (index half = 0; half < 2 * m * p.terms * p.groups; ++half) {
     p.a_sums[half] = 0;
     for (index i = 0; i < HALF; ++i)
       p.a_sums[half] += p.a[half * HALF + i];
@@ -80,14 +83,16 @@ static problem random_problem(const form_functions *f, kind of, parts rows,
 static void call(const problem *p, index begin, index end) {
   p->functions->plain(p->w, p->w_scale, p->a, p->a_scale, p->a_sums,
                       p->rows.lengths, p->out, p->rows.batch, p->rows.tokens,
-                      p->n, p->k, p->by.group, p->by.type, begin, end);
+                      p->n, p->k, p->by.group, p->by.type, p->terms, begin,
+                      end);
 }
 
 static void at_problem(const problem *p, const char *what) {
   at_case(
-      "matmul_%s, %s, %lld x %lld x %lld, groups of %lld, scales of type %d",
+      "matmul_%s, %s, %lld x %lld x %lld, groups of %lld, scales of type %d, "
+      "terms: %lld",
       p->by.name, what, (long long)p->m, (long long)p->n, (long long)p->k,
-      (long long)p->by.group, p->by.type);
+      (long long)p->by.group, p->by.type, (long long)p->terms);
 }
 
 // Checks column j of every row.
@@ -110,14 +115,16 @@ static void check_column(const problem *p, index j) {
       continue;
     }
     double expected = 0, magnitude = 0;
-    for (index at = 0; at < p->k; ++at) {
-      const double a =
-          (double)p->a[i * p->k + at] * p->a_scale[i * p->groups + at / GROUP];
-      expected += a * (d[at] + m[at]);
-      magnitude += fabs(a) * largest[at];
+    for (index term = i * p->terms; term < (i + 1) * p->terms; ++term) {
+      for (index at = 0; at < p->k; ++at) {
+        const double a = (double)p->a[term * p->k + at] *
+                         p->a_scale[term * p->groups + at / GROUP];
+        expected += a * (d[at] + m[at]);
+        magnitude += fabs(a) * largest[at];
+      }
     }
     check_near("out", result, p->out[result], expected,
-               (magnitude * 0x1p-24 + 0x1p-147) * (double)(p->groups + 4));
+               (magnitude * 0x1p-24 + 0x1p-147) * (double)(p->groups + 5));
   }
   free(d), free(m), free(largest);
 }
@@ -156,9 +163,9 @@ static void test_division(const form_functions *f, int single, index m, index n,
     const index split = random_index(0, panels);
     problem part = p;
     part.rows = (parts){1, rows, (int32_t *)&rows};
-    part.a = p.a + row * k;
-    part.a_scale = p.a_scale + row * p.groups;
-    part.a_sums = p.a_sums + row * 2 * p.groups;
+    part.a = p.a + row * p.terms * k;
+    part.a_scale = p.a_scale + row * p.terms * p.groups;
+    part.a_sums = p.a_sums + row * p.terms * 2 * p.groups;
     part.out = out + row * n;
     call(&part, split, panels);
     call(&part, 0, split);
@@ -173,7 +180,7 @@ static void test_not_finite(const form_functions *f, index m) {
   const float bad[] = {INFINITY, NAN};
   for (int b = 0; b < 2; ++b) {
     const problem p = random_problem(f, RANDOM, whole(m), 20, 64);
-    const index row = 2, group = row * p.groups + 1;
+    const index row = 2, group = row * p.terms * p.groups + 1;
     at_problem(&p, b ? "a scale of NaN" : "a scale of infinity");
     memset(p.a + group * GROUP, 0, GROUP);
     p.a_scale[group] = bad[b];
@@ -196,17 +203,18 @@ static void test_experts(const form_functions *f) {
   float *expected = allocate_results(x.rows * n);
   at_problem(&p, "experts");
   f->experts(p.w, p.w_scale, p.a, p.a_scale, p.a_sums, x.experts, x.begins, out,
-             n, k, p.by.group, p.by.type, middle, items);
+             n, k, p.by.group, p.by.type, p.terms, middle, items);
   f->experts(p.w, p.w_scale, p.a, p.a_scale, p.a_sums, x.experts, x.begins, out,
-             n, k, p.by.group, p.by.type, 0, middle);
+             n, k, p.by.group, p.by.type, p.terms, 0, middle);
   for (index s = 0; s < x.segments; ++s) {
     const index row = x.begins[s], first = x.experts[s] * panels;
+    const index term = row * p.terms;
     const int32_t rows = x.begins[s + 1] - x.begins[s];
     f->plain(p.w + first * panel_bytes(&p.by, k),
-             p.w_scale + first * panel_scale_bytes(&p.by, k), p.a + row * k,
-             p.a_scale + row * p.groups, p.a_sums + row * 2 * p.groups, &rows,
-             expected + row * n, 1, rows, n, k, p.by.group, p.by.type, 0,
-             panels);
+             p.w_scale + first * panel_scale_bytes(&p.by, k), p.a + term * k,
+             p.a_scale + term * p.groups, p.a_sums + term * 2 * p.groups, &rows,
+             expected + row * n, 1, rows, n, k, p.by.group, p.by.type, p.terms,
+             0, panels);
   }
   check_same(out, expected, x.rows * n);
   release_all();

@@ -53,6 +53,7 @@ pub(crate) fn compile(
         precision: options.precision,
         quant: options.quant,
         calibration: options.calibrate.is_some(),
+        input_bits: options.input_bits,
         cache_type: options.cache_type,
         context: options.ctx_size,
         chunk: options.chunk,

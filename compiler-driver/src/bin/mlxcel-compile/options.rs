@@ -55,6 +55,10 @@ pub(crate) struct Compile {
     /// the kind that the model is for, with some 40,000 tokens
     #[arg(long, value_name = "FILE")]
     pub(crate) calibrate: Option<PathBuf>,
+    /// Bits of the inputs of weights in groups (q4, q4k, and few bits of a checkpoint) on CPUs: 8, or 16, with which prompts take
+    /// nearly twice as long [default: 16 for a quantized checkpoint that is no GGUF file, otherwise 8]
+    #[arg(long, value_name = "8|16", value_parser = parse_input_bits)]
+    pub(crate) input_bits: Option<usize>,
     /// Element type of the key/value cache: f32, bf16, f16 or q8 (GGUF's Q8_0) [default: the precision]
     #[arg(long, value_name = "TYPE")]
     pub(crate) cache_type: Option<CacheType>,
@@ -92,7 +96,7 @@ pub(crate) struct Compile {
 }
 
 /// Options that say how a model is compiled.
-const MODEL_OPTIONS: [&str; 11] = [
+const MODEL_OPTIONS: [&str; 12] = [
     "model",
     "revision",
     "offline",
@@ -100,11 +104,21 @@ const MODEL_OPTIONS: [&str; 11] = [
     "precision",
     "quant",
     "calibrate",
+    "input_bits",
     "cache_type",
     "ctx_size",
     "chunk",
     "separate_kernels",
 ];
+
+/// Reads the bits of inputs.
+fn parse_input_bits(text: &str) -> Result<usize, String> {
+    match text {
+        "8" => Ok(8),
+        "16" => Ok(16),
+        found => Err(format!("found {found}, expected 8 or 16")),
+    }
+}
 
 /// An intermediate form of a program.
 #[derive(Clone, Copy, ValueEnum)]

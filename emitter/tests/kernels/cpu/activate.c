@@ -72,7 +72,8 @@ static void check_row(const activate_case *c, index row, const float *out) {
   }
 }
 
-static void call_quantized(const activate_case *c, int groups, float *out,
+// Quantizes whole rows, or groups as the sum of some terms.
+static void call_quantized(const activate_case *c, index terms, float *out,
                            void *q, float *scale, int16_t *sums, index end) {
 #define OPERANDS c->gate, c->up, c->lengths, out
 #define SIZES                                                                  \
@@ -80,8 +81,8 @@ static void call_quantized(const activate_case *c, int groups, float *out,
       (index)bits_of(c->limit), (index)bits_of(c->up_offset), c->batch,        \
       c->tokens, c->width, c->chunk, c->kind, (index)bits_of(c->steepness), 0, \
       end
-  if (groups)
-    activate_gated_q4(OPERANDS, (int8_t *)q, scale, sums, SIZES);
+  if (terms)
+    activate_gated_q4(OPERANDS, (int8_t *)q, scale, sums, terms, SIZES);
   else
     activate_gated_q8(OPERANDS, (act_q8 *)q, scale, SIZES);
 }
@@ -90,26 +91,28 @@ static void call_quantized(const activate_case *c, int groups, float *out,
 static void check_quantized(activate_case c) {
   const index width = c.width, rows = c.batch * c.tokens;
   c.gated = 1;
-  for (int groups = 0; groups < (width % 32 ? 1 : 2); ++groups) {
+  for (index terms = 0; terms < (width % 32 ? 1 : 3); ++terms) {
     const int kept = buffer_count;
-    const index size = groups ? 32 : width, count = rows * width / size;
-    c.chunk = groups ? 32 * random_index(1, 3) : width;
+    const index size = terms ? 32 : width, all = terms ? terms : 1;
+    const index count = rows * all * width / size;
+    c.chunk = terms ? 32 * random_index(1, 3) : width;
     const index end = rows * divide_up(width, c.chunk);
     float *expected = allocate_results(rows * width);
     float *found = allocate_results(rows * width);
     float *scale = allocate_results(count);
     int16_t *sums = allocate(count * 2 * (index)sizeof *sums);
-    act_q8 *q = allocate(rows * width * (index)sizeof *q);
+    act_q8 *q = allocate(rows * all * width * (index)sizeof *q);
     call(&c, expected, 0, end);
-    call_quantized(&c, groups, found, q, scale, sums, end);
+    call_quantized(&c, terms, found, q, scale, sums, end);
+    for (index i = 0; i < rows * width; ++i)
+      check_equal("bits", i, bits_of(found[i]), bits_of(expected[i]));
     for (index part = 0; part < count; ++part) {
-      const index row = part * size / c.width;
+      const index term = part * size / width, row = term / all;
       if (row % c.tokens >= c.lengths[row / c.tokens]) {
         check_untouched("padding", scale, part, part + 1);
         continue;
       }
-      const float *x = expected + part * size;
-      float largest = 0;
+      float *x = expected + row * width + part * size % width, largest = 0;
       for (index i = 0; i < size; ++i)
         largest = fmaxf(largest, fabsf(x[i]));
       // A smaller row counts as zero.
@@ -117,14 +120,15 @@ static void check_quantized(activate_case c) {
       index expected_sums[2] = {0, 0};
       for (index i = 0; i < size; ++i) {
         const index at = part * size + i;
-        const int step = groups ? ((const int8_t *)q)[at] : q[at];
+        const int step = terms ? ((const int8_t *)q)[at] : q[at];
         const float scaled = largest > 0 ? x[i] * (127.0f / largest) : 0;
-        check_equal("bits", at, bits_of(found[at]), bits_of(x[i]));
         check_equal("q", at, step, nearbyint(scaled));
+        const float taken = scale[part] * (float)step;
+        x[i] -= taken; // what is left for the next term
         expected_sums[i / 16 % 2] += step;
       }
       check_equal("scale", part, scale[part], largest / 127.0f);
-      for (int half = 0; groups && half < 2; ++half)
+      for (int half = 0; terms && half < 2; ++half)
         check_equal("sums", 2 * part + half, sums[2 * part + half],
                     (double)expected_sums[half]);
     }

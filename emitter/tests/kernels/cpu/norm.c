@@ -129,8 +129,9 @@ static void check_add_norm(const norm_case *c, index begin, index end) {
   }
 }
 
-static void call_quantized(const norm_case *c, int groups, float *sum, float *out,
-                           void *q, float *q_scale, int16_t *q_sums,
+// Quantizes whole rows, or groups as the sum of some terms.
+static void call_quantized(const norm_case *c, index terms, float *sum,
+                           float *out, void *q, float *q_scale, int16_t *q_sums,
                            index end) {
 #define ARGUMENTS(pointer)                                                     \
   c->x, c->y, (const pointer *)c->weight, (const pointer *)c->bias,            \
@@ -141,9 +142,9 @@ static void call_quantized(const norm_case *c, int groups, float *sum, float *ou
       end
 #define CALL(name, pointer)                                                    \
   do {                                                                         \
-    if (groups)                                                                \
-      add_norm_q4_##name(ARGUMENTS(pointer), (int8_t *)q, q_scale, q_sums,   \
-                         SIZES);                                               \
+    if (terms)                                                                 \
+      add_norm_q4_##name(ARGUMENTS(pointer), (int8_t *)q, q_scale, q_sums,     \
+                         terms, SIZES);                                        \
     else                                                                       \
       add_norm_q8_##name(ARGUMENTS(pointer), (act_q8 *)q, q_scale, SIZES);     \
   } while (0)
@@ -159,9 +160,10 @@ static void call_quantized(const norm_case *c, int groups, float *sum, float *ou
 // Tests that quantized results are the results, as quantize.c's test defines them.
 static void check_quantized(const norm_case *c) {
   const index width = c->width, rows = rows_of(c);
-  for (int groups = 0; groups < (width % 32 ? 1 : 2); ++groups) {
+  for (index terms = 0; terms < (width % 32 ? 1 : 3); ++terms) {
     const int kept = buffer_count;
-    const index size = groups ? 32 : width, count = rows * width / size;
+    const index size = terms ? 32 : width, all = terms ? terms : 1;
+    const index count = rows * all * width / size;
     float *expected[2], *found[2];
     for (int i = 0; i < 2; ++i) {
       expected[i] = allocate_results(rows * width);
@@ -169,32 +171,34 @@ static void check_quantized(const norm_case *c) {
     }
     float *scale = allocate_results(count);
     int16_t *sums = allocate(count * 2 * (index)sizeof *sums);
-    act_q8 *q = allocate(rows * width * (index)sizeof *q);
+    act_q8 *q = allocate(rows * all * width * (index)sizeof *q);
     call_add_norm(c, expected[0], expected[1], 0, rows);
-    call_quantized(c, groups, found[0], found[1], q, scale, sums, rows);
+    call_quantized(c, terms, found[0], found[1], q, scale, sums, rows);
     for (index i = 0; i < rows * width; ++i)
       for (int j = 0; j < 2; ++j)
         check_equal("bits", i, bits_of(found[j][i]), bits_of(expected[j][i]));
     for (index part = 0; part < count; ++part) {
-      const index row = part * size / width;
+      const index term = part * size / width, row = term / all;
       if (row % c->tokens >= c->lengths[row / c->tokens]) {
         check_untouched("padding", scale, part, part + 1);
         continue;
       }
-      const float *x = expected[1] + part * size;
-      float largest = 0;
+      const index first = row * width + part * size % width;
+      float *x = expected[1] + first, largest = 0;
       for (index i = 0; i < size; ++i)
         largest = fmaxf(largest, fabsf(x[i]));
       index expected_sums[2] = {0, 0};
       for (index i = 0; i < size; ++i) {
         const index at = part * size + i;
-        const int step = groups ? ((const int8_t *)q)[at] : q[at];
+        const int step = terms ? ((const int8_t *)q)[at] : q[at];
         const float scaled = largest > 0 ? x[i] * (127.0f / largest) : 0;
         check_equal("q", at, step, nearbyint(scaled));
+        const float taken = scale[part] * (float)step;
+        x[i] -= taken; // what is left for the next term
         expected_sums[i / 16 % 2] += step;
       }
       check_equal("q_scale", part, scale[part], largest / 127.0f);
-      for (int half = 0; groups && half < 2; ++half)
+      for (int half = 0; terms && half < 2; ++half)
         check_equal("sums", 2 * part + half, sums[2 * part + half],
                     (double)expected_sums[half]);
     }

@@ -104,6 +104,32 @@ static void check_groups(const float *x, const int8_t *q, const float *scale,
   }
 }
 
+// Tests that the second of two terms is what the first leaves.
+static void test_terms(void) {
+  const index rows = 3, k = 96, groups = k / GROUP;
+  for (kind of = 0; of < KINDS; ++of) {
+    at_case("quantize_groups, two terms, %s", kind_names[of]);
+    const float *x = input(of, rows * groups, GROUP);
+    float *rest = allocate(rows * k * (index)sizeof *rest);
+    float *scale = allocate_results(2 * rows * groups);
+    int16_t *sums = allocate(2 * rows * groups * 4);
+    int8_t *q = allocate(2 * rows * k);
+    quantize_groups(x, q, scale, sums, k, 2, 0, rows);
+    for (index row = 0; row < rows; ++row) {
+      const index first = 2 * row * groups, second = first + groups;
+      check_groups(x + row * k, q + first * GROUP, scale + first,
+                   sums + 2 * first, 0, groups);
+      for (index i = 0; i < k; ++i) {
+        const float taken = scale[first + i / GROUP] * (float)q[first * GROUP + i];
+        rest[row * k + i] = x[row * k + i] - taken;
+      }
+      check_groups(rest + row * k, q + second * GROUP, scale + second,
+                   sums + 2 * second, 0, groups);
+    }
+    release_all();
+  }
+}
+
 static void test_groups(void) {
   const index sizes[] = {32, 64, 96, 2048};
   const index rows = 4, begin = 1, end = 3;
@@ -118,7 +144,7 @@ static void test_groups(void) {
         sums[half] = NEVER_WRITTEN;
       int8_t *q = allocate(rows * k);
       memset(q, NEVER_WRITTEN, (size_t)(rows * k));
-      quantize_groups(x, q, scale, sums, k, begin, end);
+      quantize_groups(x, q, scale, sums, k, 1, begin, end);
       check_groups(x, q, scale, sums, begin * groups, end * groups);
       check_untouched("another call's scale", scale, 0, begin * groups);
       check_untouched("another call's scale", scale, end * groups,
@@ -157,7 +183,7 @@ static void test_not_finite(void) {
       quantize_rows(x, q, scale, GROUP, 0, 2);
       check_damaged(q, scale);
       check_rows(x, q, scale, GROUP, 1, 2);
-      quantize_groups(x, bytes, scale, sums, 2 * GROUP, 0, 1);
+      quantize_groups(x, bytes, scale, sums, 2 * GROUP, 1, 0, 1);
       check_groups(x, bytes, scale, sums, 1, 2);
       for (index i = 0; i < GROUP; ++i)
         q[i] = bytes[i];
@@ -171,6 +197,7 @@ int main(void) {
   begin_tests();
   test_rows();
   test_groups();
+  test_terms();
   test_not_finite();
   return end_tests();
 }

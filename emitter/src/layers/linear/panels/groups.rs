@@ -1,5 +1,5 @@
-//! Panels of codes in groups of 32 inputs, and of what the groups have, both as bytes, see `groups.h`. Activations are 8-bit
-//! groups.
+//! Panels of codes in groups of 32 inputs, and of what the groups have, both as bytes, see `groups.h`. Activations are sums of
+//! rows in 8-bit groups.
 
 use mlxcel_models::Weight;
 use safetensors::Dtype;
@@ -37,8 +37,10 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>, 
     let (outputs, inputs) = weights.size();
     let [w, w_scale] = packed(b, isa, weights, form);
     let x = b.in_column_order(weights, x, form);
-    let rows = quantized_rows(b, isa, x, Activation::Groups);
-    let operands = MatmulOperands::Groups { form, w, w_scale, a: rows[0], a_scale: rows[1], a_sums: rows[2] };
+    let terms = b.input_terms;
+    let rows = quantized_rows(b, isa, x, Activation::Groups { terms });
+    let [a, a_scale, a_sums] = [rows[0], rows[1], rows[2]];
+    let operands = MatmulOperands::Groups { form, w, w_scale, a, a_scale, a_sums, terms };
     let lanes = isa.group_outputs();
     let panel_bytes = lanes * form.row_bytes(inputs);
     let product = PackedProduct { isa, operands, segments, outputs, inputs, lanes, panel_bytes };

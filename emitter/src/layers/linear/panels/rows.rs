@@ -20,18 +20,18 @@ pub(in crate::layers) fn quantized_results(
     isa: Isa,
     [batch, tokens, width]: [usize; 3],
 ) -> QuantizedResults {
-    let groups = [batch, tokens, width / GROUP];
     match activation {
         None => QuantizedResults::None,
         Some(Activation::Rows) => QuantizedResults::Q8 {
             q: TensorType::new(isa.q8_activation(), [batch, tokens, width]),
             scale: TensorType::new(Dtype::F32, [batch, tokens]),
         },
-        Some(Activation::Groups) if !width.is_multiple_of(GROUP) => QuantizedResults::None,
-        Some(Activation::Groups) => QuantizedResults::Q4 {
-            q: TensorType::new(Dtype::I8, [batch, tokens, width]),
-            scale: TensorType::new(Dtype::F32, groups),
-            sums: TensorType::new(Dtype::I16, [batch, tokens, width / HALF]),
+        Some(Activation::Groups { .. }) if !width.is_multiple_of(GROUP) => QuantizedResults::None,
+        Some(Activation::Groups { terms }) => QuantizedResults::Q4 {
+            q: TensorType::new(Dtype::I8, [batch, tokens, terms, width]),
+            scale: TensorType::new(Dtype::F32, [batch, tokens, terms, width / GROUP]),
+            sums: TensorType::new(Dtype::I16, [batch, tokens, terms, width / HALF]),
+            terms,
         },
     }
 }
@@ -56,8 +56,8 @@ pub(super) fn quantized_rows(
         QuantizedResults::Q8 { q, scale } => {
             b.module.call(&mut b.graph, isa, QuantizeRows { x, q, scale, k }, grid)
         }
-        QuantizedResults::Q4 { q, scale, sums } => {
-            b.module.call(&mut b.graph, isa, QuantizeGroups { x, q, scale, sums, k }, grid)
+        QuantizedResults::Q4 { q, scale, sums, terms } => {
+            b.module.call(&mut b.graph, isa, QuantizeGroups { x, q, scale, sums, k, terms }, grid)
         }
     };
     b.quantized.insert((x, activation), rows.clone());
