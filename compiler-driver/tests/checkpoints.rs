@@ -53,16 +53,19 @@ const FULL_ONLY: [&str; 29] = [
 const CONVERTED: [&str; 3] = ["gemma2-bare", "granitemoe-hub", "stablelm-parallel"];
 
 /// Fixtures that run with `--quant auto` by default: together they have every form that there is a kernel for.
-const WITH_STORED_BITS: [&str; 10] = [
+const WITH_STORED_BITS: [&str; 13] = [
     "awq-group-32",
+    "ct-w3a16",
     "gguf-k",
     "gguf-legacy",
     "gguf-mixtral",
     "gguf-q4-0",
+    "gptq-3bit",
     "gptq-8bit",
     "gptq-act-order",
-    "mlx-6bit",
+    "mlx-2bit",
     "mlx-overrides",
+    "mlx-recipe",
     "mxfp4-gpt-oss",
 ];
 
@@ -194,9 +197,10 @@ fn a_bundle_without_weights_takes_them_as_they_are_stored() {
     assert!(error.contains("found no weights in …, expected those of awq"), "{error}");
 }
 
-/// The kernels for weights in groups.
-const KERNELS: &str = "q4_e2m1 q4_iq4 q4_iq4_blocks q4_minima q4_superblocks q4_symmetric q4_zeros q5_minima \
-                       q5_superblocks q5_symmetric q6_halves q6_minima q8_minima q8_symmetric q8_zeros";
+/// The kernels for weights in groups. No fixture has 2 bits with zero points, whose parts others have.
+const KERNELS: &str = "q2_half_minima q2_minima q3_halves q3_minima q3_zeros q4_e2m1 q4_iq4 q4_iq4_blocks \
+                       q4_minima q4_superblocks q4_symmetric q4_zeros q5_minima q5_superblocks q5_symmetric q6_halves \
+                       q6_minima q8_minima q8_symmetric q8_zeros";
 
 /// Returns the kernel for what `q4_minima64_bf16_panels` packs.
 pub(crate) fn kernel_of_recipe(recipe: &str) -> Option<&'static str> {

@@ -66,6 +66,13 @@ fn order_of(g: &mut Graph, numbers: Tensor) -> Tensor {
     g.convert(places, Dtype::I32)
 }
 
+/// Returns the exponents of powers of two as an `f32` has them, in bytes. Those that it has no exponent for become zero.
+fn exponents(g: &mut Graph, x: Tensor) -> Tensor {
+    let bits = g.bitcast_convert(x, Dtype::I32);
+    let exponents = g.with_number(bits, 23, Graph::shift_right_logical);
+    g.convert(exponents, Dtype::I8)
+}
+
 struct Decoder<'a> {
     g: &'a mut Graph,
     stored: &'a [Tensor],
@@ -133,15 +140,19 @@ impl Decoder<'_> {
         let number = |decoder: &mut Self, of: &OfGroups, Groups { dtype, .. }| {
             let x = decoder.eval(&of.numbers(&of_groups));
             let x = broadcast(decoder.g, x, &of_groups);
+            if dtype == Dtype::F8_E8M0 {
+                return exponents(decoder.g, x);
+            }
             decoder.g.convert(x, dtype)
         };
         match (form.scales, zeros, minima) {
             (Scales::Symmetric(groups) | Scales::Listed(_, groups), _, _) => {
                 parts.push(number(self, scales, groups));
             }
-            (Scales::Zeros(groups), Some(zeros), _) => {
+            (Scales::Zeros(groups), zeros, _) => {
                 parts.push(number(self, scales, groups));
-                let zeros = self.eval(zeros);
+                let none = Expr::Constant(vec![0.0]).reshape(&vec![1; of_groups.len()]);
+                let zeros = self.eval(zeros.as_ref().unwrap_or(&none));
                 let zeros = self.g.convert(zeros, Dtype::I32);
                 let zeros = broadcast(self.g, zeros, &of_groups);
                 parts.push(self.g.with_number(zeros, stored_offset, Graph::add));
@@ -150,7 +161,7 @@ impl Decoder<'_> {
                 parts.push(number(self, scales, groups));
                 parts.push(number(self, minima, groups));
             }
-            (Scales::Superblocks, _, Some(minima)) => {
+            (Scales::Superblocks | Scales::HalfMinima, _, Some(minima)) => {
                 let [(scales, unit), (minima, below)] = [scales, minima].map(|of| self.steps(of));
                 // Minima are subtracted.
                 let least = self.g.scale(below, -1.0);

@@ -7,7 +7,7 @@ use mlxcel_models::{Block, FeedForward, ModelConfig, Storage, Weight};
 use safetensors::Dtype;
 
 use crate::{
-    group_form::GroupForm,
+    group_form::{GroupForm, KernelsOf},
     mixed::mixed_forms,
     plan::{Numerics, Plan},
 };
@@ -50,7 +50,8 @@ impl Forms {
         let fixed = with_fixed_inputs(model);
         let held = |weight: &Weight, inputs: usize, transposed: bool| {
             let storage = storage_of(weight);
-            let form = GroupForm::holding(&storage, inputs, transposed)?;
+            let kernels = if plan.numerics.gpu.is_some() { KernelsOf::Gpus } else { KernelsOf::Cpus };
+            let form = GroupForm::holding(&storage, inputs, transposed, kernels)?;
             let may_permute = has_kernels(plan.numerics) && !fixed.contains(weight.name.as_str());
             let is_read = is_read(form, plan.numerics) && (storage.order.is_none() || may_permute);
             is_read.then_some(Form::Groups(form))

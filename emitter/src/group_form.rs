@@ -24,8 +24,11 @@ pub enum Scales {
     /// Each 32 inputs have a scale and a minimum of 6 bits, and each 256 inputs an `f16` unit of either, as in GGUF's `Q4_K`
     /// and `Q5_K`.
     Superblocks,
-    /// Each 16 inputs have a scale of 8 bits, and each 256 inputs its `f16` unit, as in GGUF's `Q6_K`.
+    /// Each 16 inputs have a scale of 8 bits, and each 256 inputs its `f16` unit, as in GGUF's `Q3_K` and `Q6_K`.
     Halves,
+    /// Each 16 inputs have a scale and a minimum of 4 bits, and each 256 inputs an `f16` unit of either, as in GGUF's `Q2_K`.
+    /// Codes are unsigned.
+    HalfMinima,
     /// A scale. Codes look up numbers of a list.
     Listed(List, Groups),
     /// Codes look up numbers of [`List::Iq4`]. Each 32 inputs have a scale of 8 bits, and each 256 inputs its `f16` unit, as
@@ -47,7 +50,7 @@ pub enum List {
 pub struct Groups {
     /// Inputs of a group: a multiple of 32.
     pub size: usize,
-    /// The type of scales and minima.
+    /// The type of scales and minima. CPUs' kernels read the scales of [`List::E2m1`] as exponents, `F8_E8M0`.
     pub dtype: Dtype,
 }
 
@@ -56,6 +59,15 @@ pub(crate) const GROUP: usize = 32;
 
 /// Inputs of a superblock. The last one of a row may have fewer.
 pub(crate) const SUPERBLOCK: usize = 256;
+
+/// Whose kernels read a form. Those of GPUs read 4 bits and more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KernelsOf {
+    /// CPUs' kernels.
+    Cpus,
+    /// GPUs' kernels.
+    Gpus,
+}
 
 impl List {
     pub(crate) const ALL: [Self; 2] = [Self::E2m1, Self::Iq4];
@@ -89,15 +101,21 @@ impl Scales {
     }
 
     /// Returns the bits of the codes that there are kernels for, ascending.
-    pub(crate) fn widths(self) -> &'static [usize] {
-        match self {
+    pub(crate) fn widths(self, kernels: KernelsOf) -> &'static [usize] {
+        let all: &[usize] = match self {
             Self::Symmetric(_) => &[4, 5, 8],
             Self::Listed(..) | Self::ListedBlocks => &[4],
-            Self::Zeros(_) => &[4, 8],
-            Self::Minima(_) => &[4, 5, 6, 8],
+            Self::Zeros(_) => &[2, 3, 4, 8],
+            Self::Minima(_) => &[2, 3, 4, 5, 6, 8],
             Self::Superblocks => &[4, 5],
-            Self::Halves => &[6],
-        }
+            Self::Halves => &[3, 6],
+            Self::HalfMinima => &[2],
+        };
+        let first = match kernels {
+            KernelsOf::Cpus => 0,
+            KernelsOf::Gpus => all.partition_point(|&bits| bits < 4),
+        };
+        all.get(first..).unwrap_or_default()
     }
 }
 
@@ -106,12 +124,12 @@ impl GroupForm {
     pub const Q4_0: Self =
         Self { bits: 4, scales: Scales::Symmetric(Groups { size: GROUP, dtype: Dtype::F16 }) };
 
-    /// Returns a form that kernels read and that holds every number of a weight exactly, with inputs in the order of
+    /// Returns a form that such kernels read and that holds every number of a weight exactly, with inputs in the order of
     /// [`Storage::order`].
     ///
     /// `transposed` says that the weight is `[inputs, outputs]`.
     #[must_use]
-    pub fn holding(storage: &Storage, columns: usize, transposed: bool) -> Option<Self> {
+    pub fn holding(storage: &Storage, columns: usize, transposed: bool, kernels: KernelsOf) -> Option<Self> {
         let coding = &storage.coding.as_ref()?.in_whole_numbers()?;
         let Numbers::Integers { bits, signed } = coding.numbers else { return None };
         let [1, size] = coding.group else { return None };
@@ -130,25 +148,39 @@ impl GroupForm {
         };
         let is_whole = size.is_multiple_of(GROUP) && columns.is_multiple_of(size);
         let groups = |numbers: &[&OfGroups]| is_whole.then(|| Groups { size, dtype: dtype(numbers) });
+        const HALF: usize = GROUP / 2;
         let scales = match coding {
             Coding { minima: Some(minima), zeros: None, scales, .. } if !signed => {
-                let six_bits = |of: &OfGroups| units(of, (6, false), storage) == Some(SUPERBLOCK / GROUP);
-                if bits <= 5 && size == GROUP && six_bits(scales) && six_bits(minima) {
+                let both_have = |bits: usize, in_block: usize| {
+                    let has = |of: &OfGroups| units(of, (bits, false), storage) == Some(in_block);
+                    has(scales) && has(minima)
+                };
+                if bits <= 5 && size == GROUP && both_have(6, SUPERBLOCK / GROUP) {
                     Scales::Superblocks
+                } else if size == HALF && both_have(4, SUPERBLOCK / HALF) {
+                    Scales::HalfMinima
                 } else {
                     Scales::Minima(groups(&[scales, minima])?)
                 }
             }
             Coding { minima: None, scales, .. } if is_centered(coding, bits, signed) => {
-                const HALF: usize = GROUP / 2;
                 let in_block = units(scales, (8, true), storage);
                 let list = List::ALL.into_iter().find(|list| coding.list() == Some(&list.numbers()[..]));
                 match list {
+                    Some(List::E2m1) if kernels == KernelsOf::Cpus => match scales {
+                        OfGroups::Numbers(numbers) if numbers.is_power_of_two() => {
+                            let groups = groups(&[scales])?;
+                            Scales::Listed(List::E2m1, Groups { dtype: Dtype::F8_E8M0, ..groups })
+                        }
+                        _ => Scales::Symmetric(groups(&[scales])?),
+                    },
                     Some(List::Iq4) if size == GROUP && in_block == Some(SUPERBLOCK / GROUP) => {
                         Scales::ListedBlocks
                     }
                     Some(list) => Scales::Listed(list, groups(&[scales])?),
                     None if size == HALF && in_block == Some(SUPERBLOCK / HALF) => Scales::Halves,
+                    // No kernel reads these narrow codes without zero points.
+                    None if bits < 4 && kernels == KernelsOf::Cpus => Scales::Zeros(groups(&[scales])?),
                     None => Scales::Symmetric(groups(&[scales])?),
                 }
             }
@@ -158,8 +190,14 @@ impl GroupForm {
         // Places in a list have fewer bits than its numbers.
         let bits = scales.list().map_or(bits, |list| list.numbers().len().ilog2() as usize);
         // The fewest bits that there is a kernel for.
-        let bits = scales.widths().iter().copied().find(|&width| width >= bits)?;
+        let bits = scales.widths(kernels).iter().copied().find(|&width| width >= bits)?;
         Some(Self { bits, scales })
+    }
+
+    /// Returns whether it is the form that kernels read a stored weight in.
+    pub(crate) fn is_held_by(self, storage: &Storage, columns: usize, transposed: bool) -> bool {
+        let held = |kernels| Self::holding(storage, columns, transposed, kernels) == Some(self);
+        held(KernelsOf::Cpus) || held(KernelsOf::Gpus)
     }
 
     /// Returns the inputs that have scales of their own together: a row has a whole number of them, or less for superblocks.
@@ -169,7 +207,7 @@ impl GroupForm {
             | Scales::Zeros(groups)
             | Scales::Minima(groups)
             | Scales::Listed(_, groups) => groups.size,
-            Scales::Superblocks | Scales::Halves | Scales::ListedBlocks => SUPERBLOCK,
+            Scales::Superblocks | Scales::Halves | Scales::HalfMinima | Scales::ListedBlocks => SUPERBLOCK,
         }
     }
 
@@ -182,6 +220,7 @@ impl GroupForm {
             Scales::Minima(groups) => 2 * number(groups),
             Scales::Superblocks => 2 + 2 + 12,
             Scales::Halves => 2 + 16,
+            Scales::HalfMinima => 2 + 2 + 16,
             Scales::ListedBlocks => 2 + 8,
         }
     }
@@ -211,6 +250,7 @@ impl GroupForm {
             Scales::Minima(groups) => of("minima", groups),
             Scales::Superblocks => "superblocks".into(),
             Scales::Halves => "halves".into(),
+            Scales::HalfMinima => "half_minima".into(),
             Scales::Listed(list, groups) => of(list.name(), groups),
             Scales::ListedBlocks => "iq4_blocks".into(),
         };
@@ -270,7 +310,7 @@ mod tests {
         change: impl FnOnce(&mut Coding, Expr),
     ) -> Option<String> {
         change(storage.coding.as_mut().unwrap(), scales);
-        GroupForm::holding(&storage, 512, false).map(GroupForm::name)
+        GroupForm::holding(&storage, 512, false, KernelsOf::Cpus).map(GroupForm::name)
     }
 
     /// Returns steps of so many bits, whose units are the scales.
@@ -284,7 +324,7 @@ mod tests {
         let symmetric = |bits, size, dtype| held(storage(bits, true, size, dtype), |_, _| {});
         assert_eq!(symmetric(4, 32, Dtype::F16).as_deref(), Some("q4_symmetric32_f16"));
         assert_eq!(GroupForm::Q4_0.name(), "q4_symmetric32_f16");
-        assert_eq!(symmetric(3, 128, Dtype::BF16).as_deref(), Some("q4_symmetric128_bf16"));
+        assert_eq!(symmetric(3, 128, Dtype::BF16).as_deref(), Some("q3_zeros128_bf16"));
         assert_eq!(symmetric(6, 512, Dtype::F32).as_deref(), Some("q8_symmetric512_f32"));
         let zeros =
             |bits| held(storage(bits, false, 64, Dtype::F16), |coding, scales| coding.zeros = Some(scales));
@@ -293,6 +333,13 @@ mod tests {
             coding.minima = Some(OfGroups::Numbers(scales));
         });
         assert_eq!(minima.as_deref(), Some("q6_minima64_bf16"));
+        assert_eq!(zeros(3).as_deref(), Some("q3_zeros64_f16"));
+        let (of_two, _) = storage(2, false, 64, Dtype::F16);
+        let zero_of_one = |coding: &Coding| Coding { zeros: Some(Expr::number(1.0)), ..coding.clone() };
+        let of_two = Storage { coding: of_two.coding.as_ref().map(zero_of_one), ..of_two };
+        let by = |kernels| GroupForm::holding(&of_two, 512, false, kernels).map(GroupForm::name);
+        assert_eq!(by(KernelsOf::Cpus).as_deref(), Some("q2_zeros64_f16"));
+        assert_eq!(by(KernelsOf::Gpus).as_deref(), Some("q4_zeros64_f16"));
         // The middle of unsigned codes is a zero point of symmetric ones.
         let middle = |zero| {
             held(storage(4, false, 32, Dtype::F16), |coding, _| coding.zeros = Some(Expr::number(zero)))
@@ -319,6 +366,20 @@ mod tests {
             held(storage(6, true, 16, dtype), |coding, units| coding.scales = steps(units))
         };
         assert_eq!(halves(&|units| steps(8, true, 16, units), Dtype::F16).as_deref(), Some("q6_halves"));
+        let narrow = |size| {
+            held(storage(3, true, size, Dtype::F16), |coding, units| {
+                coding.scales = steps(6, true, 16, units)
+            })
+        };
+        assert_eq!(narrow(16).as_deref(), Some("q3_halves"));
+        let with_minima = |bits| {
+            held(storage(2, false, 16, Dtype::F16), |coding, units| {
+                coding.scales = steps(bits, false, 16, units.clone());
+                coding.minima = Some(steps(bits, false, 16, units));
+            })
+        };
+        assert_eq!(with_minima(4).as_deref(), Some("q2_half_minima"));
+        assert_eq!(with_minima(5), None);
         // An unsigned byte does not fit a signed one, and units are half precision.
         assert_eq!(halves(&|units| steps(8, false, 16, units), Dtype::F16), None);
         assert_eq!(halves(&|units| steps(8, true, 16, units), Dtype::F32), None);
@@ -337,7 +398,15 @@ mod tests {
             })
         };
         let [e2m1, iq4] = List::ALL.map(List::numbers);
-        assert_eq!(looked_up(&e2m1, false).as_deref(), Some("q4_e2m1_32_f16"));
+        // CPUs' kernels read powers of two as scales of this list.
+        assert_eq!(looked_up(&e2m1, false).as_deref(), Some("q5_symmetric32_f16"));
+        let powers = Expr::Constant(vec![0.5, 1.0, 2.0]);
+        let with_powers = held(storage(4, true, 32, Dtype::U8), |coding, steps| {
+            coding.codes = Expr::Stored(0).unpack(4).lookup(Expr::Constant(e2m1.to_vec()));
+            coding.numbers = Numbers::Floats { bits: 4 };
+            coding.scales = OfGroups::Numbers(steps.lookup(powers));
+        });
+        assert_eq!(with_powers.as_deref(), Some("q4_e2m1_32_f8_e8m0"));
         assert_eq!(looked_up(&iq4, false).as_deref(), Some("q4_iq4_32_f16"));
         assert_eq!(looked_up(&iq4, true).as_deref(), Some("q4_iq4_blocks"));
         // No kernel has this list, but one reads integers of 5 bits.
@@ -360,6 +429,6 @@ mod tests {
             assert_eq!(held(storage(4, true, 32, Dtype::F16), change), None);
         }
         let (plain, _) = storage(4, true, 32, Dtype::F16);
-        assert_eq!(GroupForm::holding(&Storage { coding: None, ..plain }, 512, false), None);
+        assert_eq!(GroupForm::holding(&Storage { coding: None, ..plain }, 512, false, KernelsOf::Cpus), None);
     }
 }

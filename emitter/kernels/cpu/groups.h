@@ -1,8 +1,10 @@
-// Weights in groups of 32 inputs: codes of 4, 5, 6 or 8 bits, and scales of eight
-// forms. Both are bytes, in panels of NR outputs.
+// Weights in groups of 32 inputs: codes of 2 to 6 or 8 bits, and scales of nine forms.
+// Both are bytes, in panels of NR outputs.
 //
 //   w  [panel][k / 32] blocks of NR * 4 * bits bytes. A code vector has four inputs of
 //      each column, [NR][4]; element e of vector v = 0..7 is input 4v + e.
+//      2 bits: [2][NR][4] bytes; bits 2f and 2f + 1 of byte h are vector 4h + f's code
+//      3 bits: the same, then [NR][4] bytes; bit v is bit 2 of vector v's code
 //      4 bits: [4][NR][4] nibbles; byte j holds those of vector j low, of 4 + j high
 //      5 bits: the same, then [NR][4] bytes; bit v is bit 4 of vector v's code
 //      6 bits: the same, then [2][NR][4] bytes; bits 2f and 2f + 1 of byte h are bits
@@ -10,8 +12,8 @@
 //      8 bits: [8][NR][4] codes minus 128
 //
 //   w_scale  [panel][runs of groups] blocks. A run is `group` inputs, or 256 for
-//      superblocks, halves and iq4_blocks; their last run may have fewer inputs, but has a whole
-//      block. Weights are computed from a code c by:
+//      forms with D; their last run may have fewer inputs, but has a whole block.
+//      Weights are computed from a code c by:
 //      symmetric    NR scales d: (c - 2^(bits - 1)) * d
 //      zeros        NR scales d, NR bytes z: (c - z) * d
 //      minima       NR scales d, NR minima m: c * d + m
@@ -21,8 +23,11 @@
 //                   of group 4 + j; byte 4 + j has the same of t; byte 8 + j has the
 //                   low 4 bits of s of group 4 + j low, those of t high
 //      halves       NR f16 D, [16][NR] signed bytes s, for 16 inputs each:
-//                   (c - 32) * (D * s)
-//      e2m1         NR scales d: E2M1[c] * d
+//                   (c - 2^(bits - 1)) * (D * s)
+//      half_minima  NR f16 D, NR f16 M, [16][NR] bytes, for 16 inputs each, whose low
+//                   4 bits are s and whose high ones t: c * (D * s) - M * t
+//      e2m1         NR bytes, the exponents of powers of two d as an f32 has them:
+//                   E2M1[c] * d
 //      iq4          NR scales d: IQ4[c] * d
 //      iq4_blocks   NR f16 D, [8][NR] signed bytes s, for 32 inputs each:
 //                   IQ4[c] * (D * s)
@@ -45,7 +50,12 @@ INLINE index code_bytes(int bits) { return VECTOR * bits; }
 // Returns whether a run has as many groups as a superblock.
 INLINE int has_superblocks(group_form form) {
   return form == FORM_SUPERBLOCKS || form == FORM_HALVES ||
-         form == FORM_IQ4_BLOCKS;
+         form == FORM_IQ4_BLOCKS || form == FORM_HALF_MINIMA;
+}
+
+// Returns whether both halves of a group have scales of their own.
+INLINE int has_halves(group_form form) {
+  return form == FORM_HALVES || form == FORM_HALF_MINIMA;
 }
 
 // Returns whether codes look up numbers.
@@ -63,7 +73,7 @@ INLINE int number_bits(int bits, group_form form) {
   return form == FORM_E2M1 ? 5 : is_listed(form) ? 8 : bits;
 }
 
-// Returns whether weights have a minimum in place of a zero point.
+// Returns whether groups have a minimum in place of a zero point.
 INLINE int has_minima(group_form form) {
   return form == FORM_MINIMA || form == FORM_SUPERBLOCKS;
 }
@@ -86,9 +96,10 @@ INLINE index groups_of_run(group_form form, index group) {
 INLINE index scale_bytes(group_form form, element_type type) {
   switch (form) {
   case FORM_SYMMETRIC:
-  case FORM_E2M1:
   case FORM_IQ4:
     return NR * element_size(type);
+  case FORM_E2M1:
+    return NR;
   case FORM_ZEROS:
     return NR * (element_size(type) + 1);
   case FORM_MINIMA:
@@ -99,6 +110,8 @@ INLINE index scale_bytes(group_form form, element_type type) {
     return NR * (2 + 16);
   case FORM_IQ4_BLOCKS:
     return NR * (2 + 8);
+  case FORM_HALF_MINIMA:
+    return NR * (2 + 2 + 16);
   }
   return 0;
 }
@@ -109,6 +122,10 @@ INLINE int32_t code_at(int bits, group_form form, const uint8_t *block,
   const index v = i / 4, at = column * 4 + i % 4;
   if (bits == 8)
     return (int8_t)block[v * VECTOR + at] + 128;
+  if (bits < 4) {
+    const int32_t low = block[v / 4 * VECTOR + at] >> v % 4 * 2 & 3;
+    return bits == 2 ? low : low | (block[2 * VECTOR + at] >> v & 1) << 2;
+  }
   const int32_t both = block[v % 4 * VECTOR + at];
   const int32_t code = v < 4 ? both & 15 : both >> 4;
   static const int8_t e2m1[16] = {E2M1}, iq4[16] = {IQ4};
@@ -153,8 +170,16 @@ INLINE weight_scale scale_at(int bits, group_form form, element_type type,
     const int8_t *s = (const int8_t *)block + NR * 2;
     return (weight_scale){load_element(block, ELEMENT_F16, column) *
                               (float)s[(2 * g + half) * NR + column],
-                          0.0f, 32};
+                          0.0f, 1 << (bits - 1)};
   }
+  if (form == FORM_HALF_MINIMA) {
+    const int32_t both = block[NR * 4 + (2 * g + half) * NR + column];
+    return (weight_scale){
+        load_element(block, ELEMENT_F16, column) * (float)(both & 15),
+        load_element(block, ELEMENT_F16, NR + column) * (float)-(both >> 4), 0};
+  }
+  if (form == FORM_E2M1)
+    return (weight_scale){float_of((uint32_t)block[column] << 23), 0.0f, 0};
   weight_scale scale = {load_element(block, type, column), 0.0f, 0};
   if (form == FORM_IQ4_BLOCKS)
     scale.d = load_element(block, ELEMENT_F16, column) *

@@ -66,7 +66,7 @@ INLINE void amx_multiply(group_form form, const int8_t *a, index k,
   _tile_zero(0);
   _tile_dpbssd(0, 4, 6);
   _tile_stored(0, sums[0], AMX_BYTES);
-  if (form != FORM_HALVES)
+  if (!has_halves(form))
     return;
   _tile_loadd(4, a + HALF, k);
   _tile_loadd(6, w + 4, AMX_BYTES);
@@ -80,7 +80,7 @@ INLINE __m512 amx_dots(int bits, group_form form, const group_scales *scales,
                        const row_sums *a_sums, int32_t sums[2][AMX_ROWS][16],
                        index row) {
   const __m512i first = _mm512_loadu_si512(sums[0][row]);
-  if (form == FORM_HALVES)
+  if (has_halves(form))
     return scale_halves(form, scales, first, _mm512_loadu_si512(sums[1][row]));
   __m512i factor = _mm512_set1_epi16(128);
   if (form == FORM_ZEROS)
@@ -116,8 +116,8 @@ INLINE void amx_add(int bits, group_form form, index rows, const product *x,
       const __m512 dots = amx_dots(bits, form, &groups->scales[g], &sums,
                                    slots[g % AMX_SLOTS], r);
       add_group(form, &dots, a_scale[r * all],
-                scaled_sum(form, x, r * all + first + g), &groups->scales[g],
-                &acc[r]);
+                scaled_sum(form, x, r * all + first + g), &sums,
+                &groups->scales[g], &acc[r]);
     }
   }
   for (index r = 0; r < rows; ++r)
@@ -127,7 +127,7 @@ INLINE void amx_add(int bits, group_form form, index rows, const product *x,
 // Multiplies up to AMX_BLOCK rows by a panel.
 INLINE void amx_panel(int bits, group_form form, index rows, index panel,
                       const product *x) {
-  const index all = x->k / GROUP, bytes = form == FORM_HALVES ? HALF : GROUP;
+  const index all = x->k / GROUP, bytes = has_halves(form) ? HALF : GROUP;
   amx_groups groups;
   __m512 acc[AMX_BLOCK];
   for (index first = 0; first < all; first += AMX_GROUPS) {

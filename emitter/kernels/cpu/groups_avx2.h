@@ -27,6 +27,7 @@ typedef __m256 floats;
 // Pairs of 16 bits.
 typedef __m256i zero_points;
 typedef __m256i half_scales;
+typedef __m256i half_minima;
 
 // Sums of a row's activations over a group, in every lane.
 typedef struct {
@@ -54,6 +55,12 @@ INLINE __m128i load_columns(const uint8_t *p) {
 
 INLINE __m256 load_floats(const void *base, element_type type, index i) {
   return load_lanes(base, type, i);
+}
+
+// Returns powers of two.
+INLINE __m256 load_exponents(const uint8_t *p) {
+  return _mm256_castsi256_ps(
+      _mm256_slli_epi32(_mm256_cvtepu8_epi32(load_columns(p)), 23));
 }
 
 INLINE __m256 negated(__m256 x) { return _mm256_sub_ps(_mm256_setzero_ps(), x); }
@@ -100,13 +107,25 @@ INLINE __m256i load_zeros(int bits, const uint8_t *z) {
 }
 
 // Loads s of both halves, and what sums of activations are multiplied by for them.
-INLINE void load_halves(const uint8_t *p, half_scales s[2], zero_points *zeros) {
+INLINE void load_halves(int bits, const uint8_t *p, half_scales s[2],
+                        zero_points *zeros) {
   const __m128i both = _mm_loadu_si128((const __m128i *)p);
   const __m256i pairs =
       _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(both, _mm_srli_si128(both, 8)));
   s[0] = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(both, both));
   s[1] = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(both, both));
-  *zeros = _mm256_mullo_epi16(pairs, _mm256_set1_epi16(-32));
+  *zeros = _mm256_mullo_epi16(pairs, _mm256_set1_epi16((int16_t)(-1 << (bits - 1))));
+}
+
+// Loads s and t of both halves.
+INLINE void load_half_minima(const uint8_t *p, half_scales s[2], half_minima *t) {
+  const __m128i both = _mm_loadu_si128((const __m128i *)p);
+  const __m128i four = _mm_set1_epi8(0x0f);
+  const __m128i low = _mm_and_si128(both, four);
+  const __m128i high = _mm_and_si128(_mm_srli_epi16(both, 4), four);
+  s[0] = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(low, low));
+  s[1] = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(low, low));
+  *t = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(high, _mm_srli_si128(high, 8)));
 }
 
 #include "groups_scales.h"
@@ -133,6 +152,17 @@ INLINE __m256i code_vector(int bits, group_form form, const uint8_t *block,
                            int v) {
   if (bits == 8)
     return load_vector(block + v * VECTOR);
+  if (bits < 4) {
+    const __m256i fields = _mm256_srli_epi16(
+        load_vector(block + v / 4 * VECTOR), v % 4 * 2);
+    const __m256i low = _mm256_and_si256(fields, _mm256_set1_epi8(3));
+    if (bits == 2)
+      return low;
+    const __m256i high = load_vector(block + 2 * VECTOR);
+    const __m256i moved = v < 2 ? _mm256_slli_epi16(high, 2 - v)
+                                : _mm256_srli_epi16(high, v - 2);
+    return _mm256_or_si256(low, _mm256_and_si256(moved, _mm256_set1_epi8(4)));
+  }
   const __m256i both = load_vector(block + v % 4 * VECTOR);
   const __m256i nibbles = _mm256_and_si256(
       v < 4 ? both : _mm256_srli_epi16(both, 4), _mm256_set1_epi8(0x0f));
@@ -147,9 +177,9 @@ INLINE __m256i code_vector(int bits, group_form form, const uint8_t *block,
   return _mm256_or_si256(nibbles, _mm256_and_si256(moved, mask));
 }
 
-// Returns the vectors whose products add up in 16 bits.
-INLINE int vectors_in_16_bits(int bits) {
-  return bits == 4 ? 8 : bits == 5 ? 4 : bits == 6 ? 2 : 1;
+// Returns the vectors whose products add up in 16 bits: those of halves apart.
+INLINE int vectors_in_16_bits(int bits, group_form form) {
+  return bits <= 4 ? (has_halves(form) ? 4 : 8) : bits == 5 ? 4 : bits == 6 ? 2 : 1;
 }
 
 INLINE __m256i products(int bits, __m256i codes, __m256i magnitudes,
@@ -190,7 +220,7 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
                       const row_sums a_sums[MR], index apart,
                       floats dots[MR]) {
   const int numbers = number_bits(bits, form);
-  const int together = vectors_in_16_bits(numbers);
+  const int together = vectors_in_16_bits(numbers, form);
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i codes[8], magnitudes[8], pairs[MR], sums[MR];
 #pragma clang loop unroll(full)
@@ -216,7 +246,7 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
       if (v % together != together - 1)
         continue;
       const __m256i wide = _mm256_madd_epi16(
-          pairs[r], form == FORM_HALVES ? scales->s[v / 4] : ones);
+          pairs[r], has_halves(form) ? scales->s[v / 4] : ones);
       sums[r] = v < together ? wide : _mm256_add_epi32(sums[r], wide);
     }
   }
@@ -228,12 +258,17 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 
 // Adds a group's products to a row's sums.
 INLINE void add_group(group_form form, const floats *dots, float a_scale,
-                      float scaled_sum, const group_scales *scales,
-                      floats *acc) {
+                      float scaled_sum, const row_sums *sums,
+                      const group_scales *scales, floats *acc) {
   const __m256 by = _mm256_set1_ps(a_scale);
   *acc = _mm256_fmadd_ps(_mm256_mul_ps(*dots, by), scales->d, *acc);
   if (has_minima(form))
     *acc = _mm256_fmadd_ps(_mm256_set1_ps(scaled_sum), scales->m, *acc);
+  if (form == FORM_HALF_MINIMA) {
+    const __m256i minima = _mm256_madd_epi16(sums->halves, scales->t);
+    *acc = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(minima), by),
+                           scales->m, *acc);
+  }
 }
 
 INLINE void store_columns(const floats *x, float *out, index columns) {

@@ -19,13 +19,14 @@
 // Returns the rows of a tile. Halves have two sums of each row.
 INLINE int rows_of_tile(int bits, group_form form) {
   (void)bits;
-  return form == FORM_HALVES ? 8 : MR;
+  return has_halves(form) ? 8 : MR;
 }
 
 typedef __m512 floats;
 
 typedef __m512i zero_points; // pairs of 16 bits
 typedef __m512 half_scales;
+typedef __m512i half_minima; // pairs of 16 bits
 
 // Sums of a row's activations over a group, in every lane.
 typedef struct {
@@ -42,6 +43,12 @@ INLINE __m128i load_columns(const uint8_t *p) {
 
 INLINE __m512 load_floats(const void *base, element_type type, index i) {
   return load_16_lanes(base, type, i);
+}
+
+// Returns powers of two.
+INLINE __m512 load_exponents(const uint8_t *p) {
+  return _mm512_castsi512_ps(
+      _mm512_slli_epi32(_mm512_cvtepu8_epi32(load_columns(p)), 23));
 }
 
 INLINE __m512 negated(__m512 x) { return _mm512_sub_ps(_mm512_setzero_ps(), x); }
@@ -88,10 +95,23 @@ INLINE __m512i load_zeros(int bits, const uint8_t *z) {
 }
 
 // Loads s of both halves.
-INLINE void load_halves(const uint8_t *p, half_scales s[2], zero_points *zeros) {
-  (void)zeros;
+INLINE void load_halves(int bits, const uint8_t *p, half_scales s[2],
+                        zero_points *zeros) {
+  (void)bits, (void)zeros;
   s[0] = load_signed_byte_lanes(p);
   s[1] = load_signed_byte_lanes(p + NR);
+}
+
+// Loads s and t of both halves.
+INLINE void load_half_minima(const uint8_t *p, half_scales s[2], half_minima *t) {
+  __m512i high[2];
+#pragma clang loop unroll(full)
+  for (int half = 0; half < 2; ++half) {
+    const __m512i both = _mm512_cvtepu8_epi32(load_columns(p + half * NR));
+    s[half] = _mm512_cvtepi32_ps(_mm512_and_si512(both, _mm512_set1_epi32(15)));
+    high[half] = _mm512_srli_epi32(both, 4);
+  }
+  *t = _mm512_or_si512(high[0], _mm512_slli_epi32(high[1], 16));
 }
 
 #include "groups_scales.h"
@@ -120,6 +140,17 @@ INLINE __m512i code_vector(int bits, group_form form, const uint8_t *block,
   if (bits == 8)
     return _mm512_xor_si512(_mm512_loadu_si512(block + v * VECTOR),
                             _mm512_set1_epi8(-128));
+  if (bits < 4) {
+    const __m512i fields = _mm512_srli_epi16(
+        _mm512_loadu_si512(block + v / 4 * VECTOR), v % 4 * 2);
+    const __m512i low = _mm512_and_si512(fields, _mm512_set1_epi8(3));
+    if (bits == 2)
+      return low;
+    const __m512i high = _mm512_loadu_si512(block + 2 * VECTOR);
+    const __m512i moved = v < 2 ? _mm512_slli_epi16(high, 2 - v)
+                                : _mm512_srli_epi16(high, v - 2);
+    return _mm512_or_si512(low, _mm512_and_si512(moved, _mm512_set1_epi8(4)));
+  }
   const __m512i both = _mm512_loadu_si512(block + v % 4 * VECTOR);
   const __m512i nibbles = _mm512_and_si512(
       v < 4 ? both : _mm512_srli_epi16(both, 4), _mm512_set1_epi8(0x0f));
@@ -139,13 +170,15 @@ INLINE __m512i code_vector(int bits, group_form form, const uint8_t *block,
 INLINE __m512i first_sums(int bits, group_form form, int half,
                           const group_scales *scales, const row_sums *a_sums) {
   const __m512i zero = _mm512_setzero_si512();
-  if (has_minima(form))
+  if (has_minima(form) || form == FORM_HALF_MINIMA)
     return zero;
   __m512i factor = _mm512_set1_epi16((int16_t)(-1 << (bits - 1)));
   if (form == FORM_ZEROS)
     factor = scales->zeros;
-  if (form == FORM_HALVES)
-    factor = _mm512_set1_epi32(half ? -32 * 65536 : 65536 - 32);
+  if (form == FORM_HALVES) {
+    const int32_t middle = 1 << (bits - 1);
+    factor = _mm512_set1_epi32(half ? -middle * 65536 : 65536 - middle);
+  }
   return _mm512_dpwssd_epi32(zero, factor, a_sums->halves);
 }
 
@@ -153,7 +186,7 @@ INLINE __m512i first_sums(int bits, group_form form, int half,
 INLINE __m512 scale_halves(group_form form, const group_scales *scales,
                            __m512i first, __m512i second) {
   const __m512 dots = _mm512_cvtepi32_ps(first);
-  if (form != FORM_HALVES)
+  if (!has_halves(form))
     return dots;
   return _mm512_fmadd_ps(_mm512_cvtepi32_ps(second), scales->s[1],
                          _mm512_mul_ps(dots, scales->s[0]));
@@ -165,7 +198,7 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
                       const group_scales *scales, const int8_t *a,
                       const row_sums a_sums[MR], index apart,
                       floats dots[MR]) {
-  const int second = form == FORM_HALVES;
+  const int second = has_halves(form);
   __m512i sums[2][MR];
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
@@ -193,12 +226,18 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 
 // Adds a group's products to a row's sums.
 INLINE void add_group(group_form form, const floats *dots, float a_scale,
-                      float scaled_sum, const group_scales *scales,
-                      floats *acc) {
+                      float scaled_sum, const row_sums *sums,
+                      const group_scales *scales, floats *acc) {
   const __m512 by = _mm512_set1_ps(a_scale);
   *acc = _mm512_fmadd_ps(_mm512_mul_ps(*dots, by), scales->d, *acc);
   if (has_minima(form))
     *acc = _mm512_fmadd_ps(_mm512_set1_ps(scaled_sum), scales->m, *acc);
+  if (form == FORM_HALF_MINIMA) {
+    const __m512i minima =
+        _mm512_dpwssd_epi32(_mm512_setzero_si512(), scales->t, sums->halves);
+    *acc = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(minima), by),
+                           scales->m, *acc);
+  }
 }
 
 INLINE void store_columns(const floats *x, float *out, index columns) {

@@ -31,6 +31,9 @@ typedef struct {
   int32x4_t quad[QUADS];
 } zero_points;
 typedef zero_points half_scales;
+typedef struct {
+  zero_points of[2];
+} half_minima;
 
 INLINE floats load_floats(const void *base, element_type type, index i) {
   floats x;
@@ -61,6 +64,16 @@ INLINE half_scales load_signed_bytes(const uint8_t *p) {
       {vmovl_s16(vget_low_s16(wide)), vmovl_s16(vget_high_s16(wide))}};
 }
 
+// Returns powers of two.
+INLINE floats load_exponents(const uint8_t *p) {
+  const zero_points bytes = load_bytes(p);
+  floats x;
+#pragma clang loop unroll(full)
+  for (int q = 0; q < QUADS; ++q)
+    x.quad[q] = vreinterpretq_f32_s32(vshlq_n_s32(bytes.quad[q], 23));
+  return x;
+}
+
 // Multiplies by a whole number of each column.
 INLINE floats times_integers(floats x, zero_points by) {
 #pragma clang loop unroll(full)
@@ -88,10 +101,24 @@ INLINE zero_points load_zeros(int bits, const uint8_t *z) {
 }
 
 // Loads s of both halves.
-INLINE void load_halves(const uint8_t *p, half_scales s[2], zero_points *zeros) {
-  (void)zeros;
+INLINE void load_halves(int bits, const uint8_t *p, half_scales s[2],
+                        zero_points *zeros) {
+  (void)bits, (void)zeros;
   s[0] = load_signed_bytes(p);
   s[1] = load_signed_bytes(p + NR);
+}
+
+// Loads s and t of both halves.
+INLINE void load_half_minima(const uint8_t *p, half_scales s[2], half_minima *t) {
+#pragma clang loop unroll(full)
+  for (int half = 0; half < 2; ++half) {
+    const zero_points both = load_bytes(p + half * NR);
+#pragma clang loop unroll(full)
+    for (int q = 0; q < QUADS; ++q) {
+      s[half].quad[q] = vandq_s32(both.quad[q], vdupq_n_s32(15));
+      t->of[half].quad[q] = vshrq_n_s32(both.quad[q], 4);
+    }
+  }
 }
 
 // Unpacks the scales and minima of a superblock's groups.
@@ -135,6 +162,16 @@ INLINE int8x16_t code_vector(int bits, group_form form, const uint8_t *block,
                              int v) {
   if (bits == 8)
     return vld1q_s8((const int8_t *)block + v * VECTOR);
+  if (bits < 4) {
+    const uint8x16_t fields = vld1q_u8(block + v / 4 * VECTOR);
+    const uint8x16_t low = vandq_u8(
+        vshlq_u8(fields, vdupq_n_s8((int8_t)(-(v % 4) * 2))), vdupq_n_u8(3));
+    if (bits == 2)
+      return vreinterpretq_s8_u8(low);
+    const uint8x16_t high = vshlq_u8(vld1q_u8(block + 2 * VECTOR),
+                                     vdupq_n_s8((int8_t)(2 - v)));
+    return vreinterpretq_s8_u8(vorrq_u8(low, vandq_u8(high, vdupq_n_u8(4))));
+  }
   const uint8x16_t both = vld1q_u8(block + v % 4 * VECTOR);
   uint8x16_t codes =
       v < 4 ? vandq_u8(both, vdupq_n_u8(0x0f)) : vshrq_n_u8(both, 4);
@@ -158,7 +195,9 @@ INLINE int32x4_t first_sums(int bits, group_form form, int half, int quad,
                             const row_sums *a_sums) {
   const int32_t sum = a_sums->halves[0] + a_sums->halves[1];
   if (form == FORM_HALVES)
-    return vdupq_n_s32(-32 * a_sums->halves[half]);
+    return vdupq_n_s32(-(a_sums->halves[half] << (bits - 1)));
+  if (form == FORM_HALF_MINIMA)
+    return vdupq_n_s32(0);
   if (form == FORM_ZEROS)
     return vmulq_n_s32(scales->zeros.quad[quad], sum);
   if (is_symmetric(form))
@@ -186,10 +225,10 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
       sums[1] = first_sums(numbers, form, 1, q, scales, &a_sums[r]);
 #pragma clang loop unroll(full)
       for (int v = 0; v < 8; ++v) {
-        int32x4_t *sum = &sums[form == FORM_HALVES ? v / 4 : 0];
+        int32x4_t *sum = &sums[has_halves(form) ? v / 4 : 0];
         *sum = vdotq_s32(*sum, codes[v], broadcast_bytes(a + r * apart + 4 * v));
       }
-      if (form == FORM_HALVES)
+      if (has_halves(form))
         sums[0] = vmlaq_s32(vmulq_s32(sums[0], scales->s[0].quad[q]), sums[1],
                             scales->s[1].quad[q]);
       dots[r].quad[q] = vcvtq_f32_s32(sums[0]);
@@ -199,8 +238,8 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 
 // Adds a group's products to a row's sums.
 INLINE void add_group(group_form form, const floats *dots, float a_scale,
-                      float scaled_sum, const group_scales *scales,
-                      floats *acc) {
+                      float scaled_sum, const row_sums *sums,
+                      const group_scales *scales, floats *acc) {
 #pragma clang loop unroll(full)
   for (int q = 0; q < QUADS; ++q) {
     const float32x4_t d = scales->d.quad[q], dot = dots->quad[q];
@@ -208,6 +247,13 @@ INLINE void add_group(group_form form, const floats *dots, float a_scale,
     *to = vfmaq_f32(*to, vmulq_n_f32(dot, a_scale), d);
     if (has_minima(form))
       *to = vfmaq_n_f32(*to, scales->m.quad[q], scaled_sum);
+    if (form == FORM_HALF_MINIMA) {
+      const int32x4_t minima = vmlaq_n_s32(
+          vmulq_n_s32(scales->t.of[0].quad[q], sums->halves[0]),
+          scales->t.of[1].quad[q], sums->halves[1]);
+      *to = vfmaq_f32(*to, vmulq_n_f32(vcvtq_f32_s32(minima), a_scale),
+                      scales->m.quad[q]);
+    }
   }
 }
 

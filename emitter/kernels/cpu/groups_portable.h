@@ -31,10 +31,10 @@ typedef struct {
   const uint8_t *block;
 } run_scales;
 
-// Scales of a group. Those of halves lack s, which dot products have.
+// Scales of a group. Those of halves lack s and t, which sums of products have.
 typedef struct {
   weight_scale lane[NR];
-  int32_t s[2][NR];
+  int32_t s[2][NR], t[2][NR];
 } group_scales;
 
 INLINE void load_run(int bits, group_form form, element_type type,
@@ -48,12 +48,21 @@ INLINE void load_group(int bits, group_form form, const run_scales *run,
   for (index j = 0; j < NR; ++j) {
     scales->lane[j] = scale_at(bits, form, run->type, run->block, j, g, 0);
     scales->s[0][j] = scales->s[1][j] = 1;
-    if (form != FORM_HALVES)
+    if (!has_halves(form))
       continue;
-    const int8_t *s = (const int8_t *)run->block + NR * 2 + 2 * g * NR + j;
-    scales->s[0][j] = s[0];
-    scales->s[1][j] = s[NR];
     scales->lane[j].d = load_element(run->block, ELEMENT_F16, j);
+    if (form == FORM_HALVES) {
+      const int8_t *s = (const int8_t *)run->block + NR * 2 + 2 * g * NR + j;
+      scales->s[0][j] = s[0];
+      scales->s[1][j] = s[NR];
+      continue;
+    }
+    scales->lane[j].m = -load_element(run->block, ELEMENT_F16, NR + j);
+    const uint8_t *both = run->block + NR * 4 + 2 * g * NR + j;
+    for (index half = 0; half < 2; ++half) {
+      scales->s[half][j] = both[half * NR] & 15;
+      scales->t[half][j] = both[half * NR] >> 4;
+    }
   }
 }
 
@@ -81,13 +90,17 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 
 // Adds a group's products to a row's sums.
 INLINE void add_group(group_form form, const floats *dots, float a_scale,
-                      float scaled_sum, const group_scales *scales,
-                      floats *acc) {
+                      float scaled_sum, const row_sums *sums,
+                      const group_scales *scales, floats *acc) {
   for (index j = 0; j < NR; ++j) {
     const weight_scale by = scales->lane[j];
     acc->lane[j] += dots->lane[j] * a_scale * by.d;
     if (has_minima(form))
       acc->lane[j] += scaled_sum * by.m;
+    if (form == FORM_HALF_MINIMA)
+      acc->lane[j] += (float)(scales->t[0][j] * sums->halves[0] +
+                              scales->t[1][j] * sums->halves[1]) *
+                      a_scale * by.m;
   }
 }
 

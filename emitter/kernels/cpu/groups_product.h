@@ -35,9 +35,9 @@ INLINE float *results_at(const product *x, index row, index j) {
   return x->out + row * x->stride + j - x->first;
 }
 
-// Returns the type of d and m, or of D and M.
+// Returns the type of d and m, or of D and M. Exponents have none.
 INLINE element_type type_of(group_form form, const product *x) {
-  return has_superblocks(form) ? ELEMENT_F16 : x->type;
+  return has_superblocks(form) || form == FORM_E2M1 ? ELEMENT_F16 : x->type;
 }
 
 // Sets the scaled sums of `count` groups, once for all panels, which else would take

@@ -4,8 +4,9 @@
 //   floats         one number of each column
 //   zero_points    what sums of activations are multiplied by and added to products
 //   half_scales    s of half a group
-//   load_floats(), negated(), times_bytes(), times_signed_bytes(), load_zeros(),
-//   unpack_superblock(), load_halves()
+//   half_minima    t of both
+//   load_floats(), load_exponents(), negated(), times_bytes(), times_signed_bytes(), load_zeros(),
+//   unpack_superblock(), load_halves(), load_half_minima()
 #ifndef KERNELS_CPU_GROUPS_SCALES_H
 #define KERNELS_CPU_GROUPS_SCALES_H
 
@@ -15,7 +16,7 @@
 typedef struct {
   floats d, m;
   zero_points zeros;
-  const uint8_t *bytes;                           // s of halves and blocks
+  const uint8_t *bytes;                           // s of blocks, s and t of halves
   uint8_t s[SUPERBLOCK * NR], t[SUPERBLOCK * NR]; // of superblocks
 } run_scales;
 
@@ -24,12 +25,13 @@ typedef struct {
   floats d, m;
   zero_points zeros;
   half_scales s[2];
+  half_minima t;
 } group_scales;
 
 INLINE void load_run(int bits, group_form form, element_type type,
                      const uint8_t *block, run_scales *run) {
-  run->d = load_floats(block, type, 0);
-  if (has_minima(form))
+  run->d = form == FORM_E2M1 ? load_exponents(block) : load_floats(block, type, 0);
+  if (has_minima(form) || form == FORM_HALF_MINIMA)
     run->m = load_floats(block, type, NR);
   if (form == FORM_ZEROS)
     run->zeros = load_zeros(bits, block + NR * element_size(type));
@@ -39,13 +41,16 @@ INLINE void load_run(int bits, group_form form, element_type type,
   }
   if (form == FORM_HALVES || form == FORM_IQ4_BLOCKS)
     run->bytes = block + NR * 2;
+  if (form == FORM_HALF_MINIMA) {
+    run->m = negated(run->m);
+    run->bytes = block + NR * 4;
+  }
 }
 
 INLINE void load_group(int bits, group_form form, const run_scales *run,
                        index g, group_scales *scales) {
-  (void)bits;
   scales->d = run->d;
-  if (has_minima(form))
+  if (has_minima(form) || form == FORM_HALF_MINIMA)
     scales->m = run->m;
   if (form == FORM_ZEROS)
     scales->zeros = run->zeros;
@@ -56,7 +61,9 @@ INLINE void load_group(int bits, group_form form, const run_scales *run,
   if (form == FORM_IQ4_BLOCKS)
     scales->d = times_signed_bytes(run->d, run->bytes + g * NR);
   if (form == FORM_HALVES)
-    load_halves(run->bytes + 2 * g * NR, scales->s, &scales->zeros);
+    load_halves(bits, run->bytes + 2 * g * NR, scales->s, &scales->zeros);
+  if (form == FORM_HALF_MINIMA)
+    load_half_minima(run->bytes + 2 * g * NR, scales->s, &scales->t);
 }
 
 #endif // KERNELS_CPU_GROUPS_SCALES_H

@@ -92,6 +92,12 @@ void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
       float *out, index n, index k, GROUPS_SIZES, index terms, index begin,    \
       index end);
 
+MATMUL_GROUPS_OF(q2_zeros)
+MATMUL_GROUPS_OF(q2_minima)
+MATMUL_GROUPS_OF(q2_half_minima)
+MATMUL_GROUPS_OF(q3_zeros)
+MATMUL_GROUPS_OF(q3_minima)
+MATMUL_GROUPS_OF(q3_halves)
 MATMUL_GROUPS_OF(q4_symmetric)
 MATMUL_GROUPS_OF(q4_zeros)
 MATMUL_GROUPS_OF(q4_minima)

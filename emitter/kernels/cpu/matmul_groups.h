@@ -9,7 +9,7 @@
 //   out         [batch][tokens][n]
 //   group       inputs with the same scales, a multiple of 32 that divides k
 //   scale_type  the element_type of d and m
-//               superblocks and halves read neither
+//               forms with D read neither, e2m1 no type
 //
 // Sums of a group are exact. Each output adds them, scaled, over ascending groups, and
 // then those of all terms: the result of a row may not depend on the others of the call.
@@ -76,7 +76,7 @@ INLINE void tile_group(int bits, group_form form, int rows, int streams,
     for (int r = 0; r < rows; ++r) {
       const index place = place_of(rows, x, r, g);
       add_group(form, &dots[r], x->a_scale[place], scaled_sum(form, x, place),
-                &scales, &acc[s][r]);
+                &sums[r], &scales, &acc[s][r]);
     }
   }
 }

@@ -57,7 +57,7 @@ impl CudaGroups {
             Scales::Symmetric(of) | Scales::Zeros(of) | Scales::Minima(of) | Scales::Listed(_, of) => {
                 if of.size == self.inputs { of.size } else { GROUP << (of.size / GROUP).trailing_zeros() }
             }
-            Scales::Superblocks | Scales::Halves | Scales::ListedBlocks => SUPERBLOCK,
+            Scales::Superblocks | Scales::Halves | Scales::HalfMinima | Scales::ListedBlocks => SUPERBLOCK,
         }
     }
 
@@ -81,7 +81,8 @@ impl CudaGroups {
             Scales::Symmetric(of) | Scales::Zeros(of) | Scales::Minima(of) | Scales::Listed(_, of) => {
                 size(of)
             }
-            Scales::Superblocks => 2 * Dtype::F16.bitsize() / 8,
+            // No kernel of GPUs reads minima of halves.
+            Scales::Superblocks | Scales::HalfMinima => 2 * Dtype::F16.bitsize() / 8,
             Scales::Halves | Scales::ListedBlocks => Dtype::F16.bitsize() / 8,
         })
     }
@@ -92,7 +93,7 @@ impl CudaGroups {
             Scales::Symmetric(_) | Scales::Listed(..) => None,
             Scales::Zeros(_) => Some(self.of_runs(1)),
             Scales::Minima(of) => Some(self.of_runs(of.dtype.bitsize() / 8)),
-            Scales::Superblocks | Scales::Halves => Some(self.of_groups(2)),
+            Scales::Superblocks | Scales::Halves | Scales::HalfMinima => Some(self.of_groups(2)),
             Scales::ListedBlocks => Some(self.of_groups(1)),
         }
     }

@@ -33,7 +33,9 @@ impl From<GroupForm> for GroupSizes {
                 let Groups { size, dtype } = groups;
                 (size, dtype)
             }
-            Scales::Superblocks | Scales::Halves | Scales::ListedBlocks => (form.run(), Dtype::F16),
+            Scales::Superblocks | Scales::Halves | Scales::HalfMinima | Scales::ListedBlocks => {
+                (form.run(), Dtype::F16)
+            }
         };
         Self { group: size, scale_type: element_number(dtype) }
     }
@@ -50,6 +52,7 @@ impl From<GroupForm> for GroupFormat {
             Scales::Listed(List::E2m1, _) => 5,
             Scales::Listed(List::Iq4, _) => 6,
             Scales::ListedBlocks => 7,
+            Scales::HalfMinima => 8,
         };
         Self { bits: form.bits, form: number, sizes: form.into() }
     }
@@ -71,6 +74,12 @@ macro_rules! products {
 }
 
 products! {
+    2 Scales::Zeros(_) => "matmul_groups_2", "matmul_q2_zeros";
+    2 Scales::Minima(_) => "matmul_groups_2", "matmul_q2_minima";
+    2 Scales::HalfMinima => "matmul_groups_2", "matmul_q2_half_minima";
+    3 Scales::Zeros(_) => "matmul_groups_3", "matmul_q3_zeros";
+    3 Scales::Minima(_) => "matmul_groups_3", "matmul_q3_minima";
+    3 Scales::Halves => "matmul_groups_3", "matmul_q3_halves";
     4 Scales::Symmetric(_) => "matmul_groups_4", "matmul_q4_symmetric";
     4 Scales::Zeros(_) => "matmul_groups_4", "matmul_q4_zeros";
     4 Scales::Minima(_) => "matmul_groups_4", "matmul_q4_minima";

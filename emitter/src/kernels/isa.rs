@@ -128,7 +128,8 @@ impl Isa {
             (Self::X86_64V4Amx, "matmul_q8")
             | (
                 Self::X86_64V4Bf16 | Self::X86_64V4Amx,
-                "matmul_groups_4" | "matmul_groups_5" | "matmul_groups_6" | "matmul_groups_8",
+                "matmul_groups_2" | "matmul_groups_3" | "matmul_groups_4" | "matmul_groups_5"
+                | "matmul_groups_6" | "matmul_groups_8",
             ) => Some(self),
             (Self::X86_64V4Bf16 | Self::X86_64V4Amx, _) => Some(Self::X86_64V4Vnni),
             _ => Some(self),

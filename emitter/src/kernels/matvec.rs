@@ -337,7 +337,7 @@ impl Kernel for Matvec {
 impl MatvecWeights {
     /// Returns weights of every type, in groups of codes of every width.
     pub(super) fn every() -> impl Iterator<Item = Self> {
-        use crate::group_form::{Groups, Scales};
+        use crate::group_form::{Groups, KernelsOf, Scales};
         let groups = Groups { size: GROUP, dtype: safetensors::Dtype::F16 };
         let scales = [
             Scales::Symmetric(groups),
@@ -348,7 +348,7 @@ impl MatvecWeights {
             Scales::ListedBlocks,
         ];
         let forms = scales.into_iter().flat_map(|scales| {
-            scales.widths().iter().map(move |&bits| Self::Groups(GroupForm { bits, scales }))
+            scales.widths(KernelsOf::Gpus).iter().map(move |&bits| Self::Groups(GroupForm { bits, scales }))
         });
         [Self::F32, Self::Bf16, Self::F16, Self::Q8, Self::Q4].into_iter().chain(forms)
     }

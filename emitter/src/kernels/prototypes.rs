@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     graph::{Graph, Tensor},
-    group_form::{GroupForm, Groups, List, Scales},
+    group_form::{GroupForm, Groups, KernelsOf, List, Scales},
     layers::{
         compensation::{compensate, factor},
         packing_kernels::PackingKernels,
@@ -362,10 +362,13 @@ fn executables_of_gpu_attention() -> Vec<Executable> {
 fn group_forms() -> Vec<GroupForm> {
     let groups = Groups { size: 64, dtype: Dtype::BF16 };
     let of_groups = [Scales::Symmetric(groups), Scales::Zeros(groups), Scales::Minima(groups)];
-    let lists = List::ALL.map(|list| Scales::Listed(list, groups));
-    let of_blocks = [Scales::Superblocks, Scales::Halves, Scales::ListedBlocks];
+    let exponents = Groups { dtype: Dtype::F8_E8M0, ..groups };
+    let lists = [(List::Iq4, groups), (List::E2m1, exponents)].map(|(list, of)| Scales::Listed(list, of));
+    let of_blocks = [Scales::Superblocks, Scales::Halves, Scales::HalfMinima, Scales::ListedBlocks];
     let all = of_groups.into_iter().chain(lists).chain(of_blocks);
-    all.flat_map(|scales| scales.widths().iter().map(move |&bits| GroupForm { bits, scales })).collect()
+    let of_scales =
+        |scales: Scales| scales.widths(KernelsOf::Cpus).iter().map(move |&bits| GroupForm { bits, scales });
+    all.flat_map(of_scales).collect()
 }
 
 /// Returns a matrix that a form holds, and any other weight as it is.
@@ -392,6 +395,11 @@ fn stored_in(form: GroupForm, weight: &Weight) -> Storage {
         (made.next(), made.next(), size)
     };
     let (scales, minima, size) = match form.scales {
+        Scales::Listed(List::E2m1, Groups { size, .. }) => {
+            let powers = (0i16..255).map(|exponent| 2f32.powi(i32::from(exponent) - 127)).collect();
+            let scales = stored(Dtype::U8, inputs / size).lookup(Expr::Constant(powers));
+            (Some(OfGroups::Numbers(scales)), None, size)
+        }
         Scales::Symmetric(Groups { size, dtype })
         | Scales::Zeros(Groups { size, dtype })
         | Scales::Listed(_, Groups { size, dtype }) => {
@@ -403,6 +411,7 @@ fn stored_in(form: GroupForm, weight: &Weight) -> Storage {
         }
         Scales::Superblocks => of_steps(2, 6, false, 32),
         Scales::Halves => of_steps(1, 8, true, 16),
+        Scales::HalfMinima => of_steps(2, 4, false, 16),
         Scales::ListedBlocks => of_steps(1, 6, true, 32),
     };
     let zeros = matches!(form.scales, Scales::Zeros(_)).then(|| stored(Dtype::U8, inputs / size).floats());

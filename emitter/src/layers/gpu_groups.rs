@@ -227,7 +227,7 @@ pub(super) fn unpacked(g: &mut Graph, [codes, words]: [Tensor; 2], of: CudaGroup
             let d = g.multiply(unit, steps);
             g.multiply(codes, d)
         }
-        (_, None) => g.fail("groups", format!("found no second numbers, expected those of {}", form.name())),
+        _ => g.fail("groups", format!("found other numbers than those of {}", form.name())),
     }
 }
 

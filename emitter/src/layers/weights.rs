@@ -57,9 +57,9 @@ impl Matrix<'_> {
         if self.transposed { g.transpose(x, &[1, 0]) } else { x }
     }
 
-    /// Returns the form that holds it exactly, if kernels read one.
-    fn held_form(&self, storage: &Storage) -> Option<GroupForm> {
-        GroupForm::holding(storage, self.size().1, self.transposed)
+    /// Returns whether kernels read it in this form as it is stored.
+    fn is_held_in(&self, form: GroupForm, storage: &Storage) -> bool {
+        form.is_held_by(storage, self.size().1, self.transposed)
     }
 }
 
@@ -157,7 +157,7 @@ impl<'w> Weights<'w> {
     /// Returns whether the form holds a weight as it is stored.
     fn holds(self, weight: &Weight, storage: &Storage, form: GroupForm) -> bool {
         let first = self.all().into_iter().find(|matrix| matrix.weight.name == weight.name);
-        first.is_some_and(|matrix| matrix.held_form(storage) == Some(form))
+        first.is_some_and(|matrix| matrix.is_held_in(form, storage))
     }
 
     /// Returns whether all columns are packed in the [order](Storage::order) of the first weight, and so are multiplied by

@@ -38,7 +38,7 @@ SHARED const char *kind_name(kind of) {
 
 SHARED int has_superblocks(const grouping *by) {
   return by->form == FORM_SUPERBLOCKS || by->form == FORM_HALVES ||
-         by->form == FORM_IQ4_BLOCKS;
+         by->form == FORM_IQ4_BLOCKS || by->form == FORM_HALF_MINIMA;
 }
 
 // Returns the inputs that share a block of scales.
@@ -52,10 +52,15 @@ SHARED index panel_bytes(const grouping *by, index k) {
 
 // Returns the numbers d, m, D or M of a column in a block of scales.
 SHARED index numbers_of(const grouping *by) {
-  return by->form == FORM_MINIMA || by->form == FORM_SUPERBLOCKS ? 2 : 1;
+  return by->form == FORM_MINIMA || by->form == FORM_SUPERBLOCKS ||
+                 by->form == FORM_HALF_MINIMA
+             ? 2
+             : 1;
 }
 
 SHARED index number_size(const grouping *by) {
+  if (by->form == FORM_E2M1)
+    return 1;
   return has_superblocks(by) ? 2 : element_size(by->type);
 }
 
@@ -67,7 +72,8 @@ SHARED index block_bytes(const grouping *by) {
                          [FORM_HALVES] = 16,
                          [FORM_E2M1] = 0,
                          [FORM_IQ4] = 0,
-                         [FORM_IQ4_BLOCKS] = 8};
+                         [FORM_IQ4_BLOCKS] = 8,
+                         [FORM_HALF_MINIMA] = 16};
   return PANEL * (numbers_of(by) * number_size(by) + bytes[by->form]);
 }
 
@@ -100,11 +106,19 @@ SHARED uint8_t *random_scales(const grouping *by, kind of, index panels,
   uint8_t *scales =
       (uint8_t *)(of == HIGHEST || of == OPPOSED
                       ? extreme_bytes(blocks * bytes, -1,
-                                      by->form >= FORM_HALVES ? -128 : -1)
+                                      by->form >= FORM_HALVES &&
+                                              by->form <= FORM_IQ4_BLOCKS
+                                          ? -128
+                                          : -1)
                       : random_bytes(blocks * bytes, -128, 127));
   for (index block = 0; block < blocks; ++block)
-    for (index i = 0; i < PANEL * numbers_of(by); ++i)
-      store_bits(scales + block * bytes, type, i, random_bits(type, range));
+    for (index i = 0; i < PANEL * numbers_of(by); ++i) {
+      const index exponent = 127 + random_index(range.low, range.high);
+      if (by->form == FORM_E2M1)
+        scales[block * bytes + i] = (uint8_t)(of == SUBNORMAL ? 0 : exponent);
+      else
+        store_bits(scales + block * bytes, type, i, random_bits(type, range));
+    }
   return scales;
 }
 
@@ -117,6 +131,10 @@ SHARED int code_of(const grouping *by, const uint8_t *w, index k, index row,
   const index lane = row % PANEL * 4 + at % 4, vector = PANEL * 4;
   if (by->bits == 8)
     return (block[v * vector + lane] + 128) % 256;
+  if (by->bits < 4) {
+    const int two = block[v / 4 * vector + lane] >> 2 * j & 3;
+    return by->bits == 2 ? two : two + 4 * (block[2 * vector + lane] >> v & 1);
+  }
   const int code = block[j * vector + lane] >> (v < 4 ? 0 : 4) & 15;
   // OCP's specification of MX formats; ggml's kvalues_iq4nl.
   const double e2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
@@ -164,6 +182,8 @@ SHARED scale scale_of(const grouping *by, const uint8_t *w_scale, index k,
   const uint8_t *block = w_scale + i * block_bytes(by);
   const uint8_t *bytes = block + PANEL * numbers_of(by) * number_size(by) + c;
   const element_type type = has_superblocks(by) ? ELEMENT_F16 : by->type;
+  if (by->form == FORM_E2M1)
+    return (scale){.d = block[c] ? ldexpf(1, block[c] - 127) : 0};
   scale found = {.d = number(block, type, c)};
   switch (by->form) {
   case FORM_SYMMETRIC:
@@ -184,12 +204,18 @@ SHARED scale scale_of(const grouping *by, const uint8_t *w_scale, index k,
     break;
   }
   case FORM_HALVES:
-    found.zero = 32;
+    found.zero = by->bits == 3 ? 4 : 32;
     found.d *= (float)(int8_t)bytes[at % SUPERBLOCK / HALF * PANEL];
     break;
   case FORM_IQ4_BLOCKS:
     found.d *= (float)(int8_t)bytes[g * PANEL];
     break;
+  case FORM_HALF_MINIMA: {
+    const int both = bytes[at % SUPERBLOCK / HALF * PANEL];
+    found.d *= (float)(both % 16);
+    found.m = -number(block, type, PANEL + c) * (float)(both / 16);
+    break;
+  }
   case FORM_E2M1:
   case FORM_IQ4:
     break;

@@ -220,7 +220,8 @@ impl Expr {
     }
 
     /// Returns whether every element is a power of two, as the expression is written.
-    pub(crate) fn is_power_of_two(&self) -> bool {
+    #[must_use]
+    pub fn is_power_of_two(&self) -> bool {
         match self {
             // The exponent of an `f32` begins at this bit.
             Self::FloatsOf(of, Dtype::F32) => matches!(**of, Self::Shift(_, 23)),

@@ -3,7 +3,7 @@
 use mlxcel_models::Linear;
 use safetensors::Dtype;
 
-use crate::{form::Form, group_form::GroupForm, layers::builder::Builder};
+use crate::{form::Form, layers::builder::Builder};
 
 /// A linear layer with the name that errors give it.
 pub(super) type Named<'l> = (&'static str, &'l Linear);
@@ -20,11 +20,12 @@ enum Reading {
 fn reading(b: &Builder<'_>, (_, layer): Named<'_>) -> Reading {
     match b.form(&layer.weight) {
         Form::Floats => Reading::Floats(b.dtype(&layer.weight)),
-        form => {
+        Form::Rows => Reading::Bits(Form::Rows, None),
+        Form::Groups(form) => {
             let storage = b.storage(&layer.weight);
             // What is quantized anew has its inputs in their own order.
-            let held = GroupForm::holding(&storage, layer.inputs(), layer.transposed);
-            Reading::Bits(form, storage.order.filter(|_| held.map(Form::Groups) == Some(form)))
+            let is_held = form.is_held_by(&storage, layer.inputs(), layer.transposed);
+            Reading::Bits(Form::Groups(form), storage.order.filter(|_| is_held))
         }
     }
 }

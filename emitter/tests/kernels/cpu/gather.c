@@ -132,14 +132,30 @@ static void test_groups(int bits, group_form form) {
   }
 }
 
+// Returns whether there is a form of so many bits.
+static int has_form(int bits, group_form form) {
+  switch (form) {
+  case FORM_HALVES:
+    return bits == 3 || bits == 6;
+  case FORM_HALF_MINIMA:
+    return bits == 2;
+  case FORM_E2M1:
+  case FORM_IQ4:
+  case FORM_IQ4_BLOCKS:
+    return bits == 4;
+  default:
+    return 1;
+  }
+}
+
 int main(void) {
-  const int widths[] = {4, 5, 6, 8};
+  const int widths[] = {2, 3, 4, 5, 6, 8};
   begin_tests();
   for (int kind = 0; kind < TABLES; ++kind)
     test_kind(kind);
-  for (int i = 0; i < 4; ++i)
-    for (group_form form = 0; form <= FORM_IQ4_BLOCKS; ++form)
-      if (form < FORM_HALVES || widths[i] == (form == FORM_HALVES ? 6 : 4))
+  for (int i = 0; i < 6; ++i)
+    for (group_form form = 0; form <= FORM_HALF_MINIMA; ++form)
+      if (has_form(widths[i], form))
         test_groups(widths[i], form);
   return end_tests();
 }

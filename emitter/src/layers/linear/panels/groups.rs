@@ -82,26 +82,42 @@ fn blocks_of_codes(g: &mut Graph, codes: Tensor, bits: usize) -> Tensor {
     if bits == 8 {
         return plane(g, quads);
     }
+    if bits < 4 {
+        let low = if bits == 2 { quads } else { g.with_number(quads, 3, Graph::and) };
+        let mut planes = fields_of(g, low, 2);
+        if bits == 3 {
+            let high = g.with_number(quads, 2, Graph::shift_right_logical);
+            planes.extend(fields_of(g, high, 1));
+        }
+        return g.concatenate(&planes, 2);
+    }
     let half = GROUP / QUAD / 2;
     let low = if bits == 4 { quads } else { g.with_number(quads, 15, Graph::and) };
     let [low, upper] = [0, half].map(|first| g.slice_dimension(low, 3, first, first + half));
     let upper = g.with_number(upper, 4, Graph::shift_left);
     let both = g.or(low, upper);
     let mut planes = vec![plane(g, both)];
-    let high_bits = bits - 4;
-    if let Some(in_byte) = 8usize.checked_div(high_bits) {
+    if bits > 4 {
         let high = g.with_number(quads, 4, Graph::shift_right_logical);
-        let fields = g.reshape(high, &[panels, lanes, groups, high_bits, in_byte, QUAD]);
-        let mut bytes = None;
-        for (field, start) in (0..in_byte).zip((0..8).step_by(high_bits)) {
-            let one = g.slice_dimension(fields, 4, field, field + 1);
-            let one = g.reshape(one, &[panels, lanes, groups, high_bits, QUAD]);
-            let one = g.with_number(one, start, Graph::shift_left);
-            bytes = Some(bytes.map_or(one, |bytes| g.or(bytes, one)));
-        }
-        planes.extend(bytes.map(|bytes| plane(g, bytes)));
+        planes.extend(fields_of(g, high, bits - 4));
     }
     if let &[only] = planes.as_slice() { only } else { g.concatenate(&planes, 2) }
+}
+
+/// Returns the bytes of blocks that have so many bits of each input, of as many adjacent vectors as a byte has fields for.
+fn fields_of(g: &mut Graph, quads: Tensor, bits: usize) -> Vec<Tensor> {
+    let &[panels, lanes, groups, vectors, quad] = g.shape(quads) else { return vec![quads] };
+    let in_byte = 8 / bits;
+    let rows = vectors / in_byte;
+    let fields = g.reshape(quads, &[panels, lanes, groups, rows, in_byte, quad]);
+    let mut bytes = None;
+    for (field, start) in (0..in_byte).zip((0..8).step_by(bits)) {
+        let one = g.slice_dimension(fields, 4, field, field + 1);
+        let one = g.reshape(one, &[panels, lanes, groups, rows, quad]);
+        let one = g.with_number(one, start, Graph::shift_left);
+        bytes = Some(bytes.map_or(one, |bytes| g.or(bytes, one)));
+    }
+    bytes.into_iter().map(|bytes| plane(g, bytes)).collect()
 }
 
 /// Returns the bytes of blocks, `[panels, groups, bytes]`, for `[panels, lanes, groups, vectors, QUAD]`.
@@ -125,6 +141,16 @@ fn blocks_of_scales(g: &mut Graph, parts: &[Tensor], form: GroupForm) -> Tensor 
             let units = g.concatenate_fused(&units, 2);
             let [first, second, last] = six_bits(g, scales, minima);
             vec![units, first, second, last]
+        }
+        (Scales::HalfMinima, &[unit, least, scales, minima]) => {
+            let units = [unit, least].map(|part| bytes_of(g, part));
+            let units = g.concatenate_fused(&units, 2);
+            let [scales, minima] = [scales, minima].map(|part| by_block(g, part, 2 * IN_SUPERBLOCK));
+            let minima = g.with_number(minima, 4, Graph::shift_left);
+            let both = g.or(scales, minima);
+            let &[panels, blocks, in_block, lanes] = g.shape(both) else { return scales };
+            let both = g.reshape(both, &[panels, blocks, in_block * lanes]);
+            vec![units, g.convert(both, Dtype::I8)]
         }
         (Scales::Halves | Scales::ListedBlocks, &[unit, scales]) => {
             let scales = g.convert(scales, Dtype::I8);
@@ -175,8 +201,11 @@ fn by_block(g: &mut Graph, x: Tensor, in_block: usize) -> Tensor {
     g.reshape(x, &[panels, blocks, in_block, lanes])
 }
 
-/// Returns the bytes of floating-point numbers, the lowest first: `[…, n · bytes]` for `[…, n]`.
+/// Returns bytes, or those of floating-point numbers, the lowest first: `[…, n · bytes]` for `[…, n]`.
 fn bytes_of(g: &mut Graph, x: Tensor) -> Tensor {
+    if g.dtype(x) == Dtype::I8 {
+        return x;
+    }
     let size = g.dtype(x).bitsize() / 8;
     let whole = if size == 2 { Dtype::I16 } else { Dtype::I32 };
     let bits = g.bitcast_convert(x, whole);
@@ -201,14 +230,15 @@ mod tests {
                 Scales::Symmetric(groups),
                 Scales::Zeros(groups),
                 Scales::Minima(groups),
-                Scales::Listed(List::E2m1, groups),
+                Scales::Listed(List::Iq4, groups),
             ]
         };
         let of_groups = [Dtype::F16, Dtype::BF16, Dtype::F32].into_iter().flat_map(scales);
-        let of_blocks = [Scales::Superblocks, Scales::Halves, Scales::ListedBlocks];
-        let all: Vec<_> = of_groups.chain(of_blocks).collect();
+        let of_blocks = [Scales::Superblocks, Scales::Halves, Scales::HalfMinima, Scales::ListedBlocks];
+        let exponents = Scales::Listed(List::E2m1, Groups { size, dtype: Dtype::F8_E8M0 });
+        let all: Vec<_> = of_groups.chain(of_blocks).chain([exponents]).collect();
         let with_bits = |bits| all.iter().map(move |&scales| GroupForm { bits, scales });
-        [4, 5, 6, 8].into_iter().flat_map(with_bits).collect()
+        [2, 3, 4, 5, 6, 8].into_iter().flat_map(with_bits).collect()
     }
 
     /// Returns the parts of a form, `[panels, lanes, …]`.
@@ -216,6 +246,7 @@ mod tests {
         let mut part = |dtype, count| g.argument(dtype, &[PANELS, LANES, count]);
         let blocks = inputs.div_ceil(SUPERBLOCK);
         match form.scales {
+            Scales::Listed(List::E2m1, Groups { size, .. }) => vec![part(Dtype::I8, inputs / size)],
             Scales::Symmetric(Groups { size, dtype }) | Scales::Listed(_, Groups { size, dtype }) => {
                 vec![part(dtype, inputs / size)]
             }
@@ -232,6 +263,12 @@ mod tests {
                 part(Dtype::I32, inputs / GROUP),
             ],
             Scales::Halves => vec![part(Dtype::F16, blocks), part(Dtype::I32, inputs / GROUP * 2)],
+            Scales::HalfMinima => vec![
+                part(Dtype::F16, blocks),
+                part(Dtype::F16, blocks),
+                part(Dtype::I32, inputs / GROUP * 2),
+                part(Dtype::I32, inputs / GROUP * 2),
+            ],
             Scales::ListedBlocks => vec![part(Dtype::F16, blocks), part(Dtype::I32, inputs / GROUP)],
         }
     }
