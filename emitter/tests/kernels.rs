@@ -47,10 +47,8 @@ const PORTABLE: &[&str] =
     if cfg!(target_arch = "aarch64") { &["-U__ARM_NEON", "-U__ARM_FEATURE_DOTPROD"] } else { &[] };
 
 /// Flags for emulated AVX-512 and AMX: `kernels/emulated` comes before the compiler's own headers.
-///
-/// Optimizing the functions that replace instructions would take long.
 const EMULATED: &[&str] =
-    &["-O0", "-march=x86-64-v3", "-I", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernels/emulated")];
+    &["-march=x86-64-v3", "-I", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernels/emulated")];
 
 /// Flags for a program that an emulator runs: it takes one of so many cases in the longest loops, and may take longer.
 const SHORT: &[&str] = &["-DONE_IN=16", "-DMAX_SECONDS=1200"];
@@ -136,11 +134,24 @@ impl Subject {
         let text = fs::read_to_string(&source).unwrap();
         // Weights in groups have a header for each instruction set.
         let in_groups = text.contains("matmul_groups.h");
-        if in_groups || text.contains("__AVX512") {
-            self.test("emulated", EMULATED, Some(&source));
+        let (has_avx512, has_amx) =
+            (in_groups || text.contains("__AVX512"), in_groups || text.contains("amx.h"));
+        if !has_avx512 && !has_amx {
+            return;
         }
-        if in_groups || text.contains("amx.h") {
-            self.test("emulated_without_amx", &[EMULATED, &["-DWITHOUT_AMX"]].concat(), Some(&source));
+        // The test computes references, which takes longest, and is the same for both.
+        let test = self.compile_emulated("test", &[], &self.test_source());
+        // Where much is emulated, what replaces instructions is optimized. There clang lacks the builtin of vector products.
+        let level: &[&str] = if has_amx { &["-O2", "-DUNOPTIMIZED"] } else { &["-O0"] };
+        let run_with = |variant: &str, flags: &[&str]| {
+            let kernels = self.compile_emulated(variant, &[flags, level].concat(), &source);
+            run(&mut Command::new(self.link(variant, &[&test, &kernels])));
+        };
+        if has_avx512 {
+            run_with("emulated", &[]);
+        }
+        if has_amx {
+            run_with("emulated_without_amx", &["-DWITHOUT_AMX"]);
         }
     }
 
@@ -150,14 +161,38 @@ impl Subject {
     }
 
     fn build(self, variant: &str, flags: &[impl AsRef<OsStr>], kernels: Option<&Path>) -> PathBuf {
-        let Self { folder, file } = self;
-        let program = programs().join(format!("{folder}_{file}-{variant}"));
-        let prefix = env::var_os("MLIR_SYS_220_PREFIX").map_or("/usr/lib/llvm-22".into(), PathBuf::from);
-        let mut clang = Command::new(prefix.join("bin/clang"));
+        let program = self.program(variant);
+        let mut clang = clang();
         clang.args(FLAGS).args(flags).args(["-I", KERNELS, "-I", TESTS]);
-        clang.arg(format!("{TESTS}/{folder}/{file}.c")).args(kernels).arg("-o").arg(&program).arg("-lm");
+        clang.arg(self.test_source()).args(kernels).arg("-o").arg(&program).arg("-lm");
         run(&mut clang);
         program
+    }
+
+    /// Compiles a file for emulated instructions. Returns the object's path.
+    fn compile_emulated(self, variant: &str, flags: &[&str], source: &Path) -> PathBuf {
+        let object = self.program(variant).with_extension("o");
+        let mut clang = clang();
+        clang.args(FLAGS).args(EMULATED).args(flags).args(["-I", KERNELS, "-I", TESTS]);
+        run(clang.arg("-c").arg(source).arg("-o").arg(&object));
+        object
+    }
+
+    fn link(self, variant: &str, objects: &[&Path]) -> PathBuf {
+        let program = self.program(variant);
+        run(clang().args(objects).arg("-o").arg(&program).arg("-lm"));
+        program
+    }
+
+    /// Returns the path of a program.
+    fn program(self, variant: &str) -> PathBuf {
+        let Self { folder, file } = self;
+        programs().join(format!("{folder}_{file}-{variant}"))
+    }
+
+    fn test_source(self) -> PathBuf {
+        let Self { folder, file } = self;
+        Path::new(TESTS).join(folder).join(format!("{file}.c"))
     }
 
     /// Returns the kernels' source if the test links it. Tests include headers, and kernels for GPUs.
@@ -172,6 +207,11 @@ fn programs() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
     fs::create_dir_all(&folder).unwrap();
     folder
+}
+
+fn clang() -> Command {
+    let prefix = env::var_os("MLIR_SYS_220_PREFIX").map_or("/usr/lib/llvm-22".into(), PathBuf::from);
+    Command::new(prefix.join("bin/clang"))
 }
 
 fn run(command: &mut Command) {

@@ -5,8 +5,7 @@
 
 #include_next <immintrin.h>
 
-// Without optimization, a function that is inlined everywhere takes nine times as
-// long to compile.
+// A function that is inlined everywhere takes nine times as long to compile.
 #define INLINE static inline __attribute__((unused))
 #define EMULATED static __attribute__((noinline, unused))
 #define SIMDE_NO_INLINE
@@ -282,5 +281,11 @@ static inline void emulated_dot_bf16(unsigned char *sum,
 #undef _tile_dpbf16ps
 #define _tile_dpbf16ps(sums, rows, columns)                                    \
   emulated_tile_dot(sums, rows, columns, emulated_dot_bf16)
+
+// Optimizing kernels, which call all of these for each instruction, would take longer
+// than it saves. What they call is optimized.
+#if defined(UNOPTIMIZED)
+#pragma clang optimize off
+#endif
 
 #endif // TESTS_EMULATED_IMMINTRIN_H
