@@ -156,9 +156,9 @@ impl Graph {
         let size = ty.shape[last] as f64;
         let ends = self.full(size, Dtype::I32, &ty.shape);
         let index = self.iota(Dtype::I32, &ty.shape, last);
+        // The distances of all indices would be a constant, which iree-compile computes with code that it compiles first.
+        let index = self.select(x, index, ends);
         let distance = self.subtract(ends, index);
-        let none = self.full(0.0, Dtype::I32, &ty.shape);
-        let distance = self.select(x, distance, none);
         let farthest = self.reduce_any(distance, Reduction::Max, &[last]);
         let ends = self.full(size, Dtype::I32, &ty.shape[..last]);
         self.subtract(ends, farthest)

@@ -135,10 +135,14 @@ impl Chunks {
         let zero = g.full(0.0, Dtype::I32, &shape);
         let chosen = g.select(has_rank, index, zero);
         let index = g.reduce(chosen, Reduction::Sum, &[2]);
-        // The chunks of all rows in one list.
-        let row = g.iota(Dtype::I32, &[rows, count], 0);
-        let begin = times(g, row, chunks);
-        let index = g.add(index, begin);
+        // The chunks of all rows in one list, of which those of a single row begin at zero.
+        let index = if rows == 1 {
+            index
+        } else {
+            let row = g.iota(Dtype::I32, &[rows, count], 0);
+            let begin = times(g, row, chunks);
+            g.add(index, begin)
+        };
         let x = g.reshape(self.x, &[rows * chunks, size]);
         let first_ids = g.reshape(self.first_ids, &[rows * chunks]);
         Self { x: g.take_rows(x, index), first_ids: g.take_rows(first_ids, index) }
