@@ -29,6 +29,9 @@ pub(crate) fn decode_groups(
     form: GroupForm,
     stored: &[Tensor],
 ) -> Vec<Tensor> {
+    if let (Scales::E4m3(Groups { dtype, .. }), Some(coding)) = (form.scales, &storage.coding) {
+        return Decoder { g, stored }.floats_of_groups(coding, dtype);
+    }
     let Some(coding) = storage.coding.as_ref().and_then(Coding::in_whole_numbers) else {
         return vec![g.fail("decode", "found a weight without codes that are whole numbers")];
     };
@@ -104,6 +107,18 @@ impl Decoder<'_> {
         let mut permutation: Vec<_> = (0..shape.len()).collect();
         permutation.swap(shape.len() - 2, shape.len() - 1);
         self.g.transpose(x, &permutation)
+    }
+
+    /// Returns codes of floating-point numbers, and scales for each output, see [`decode_groups`].
+    fn floats_of_groups(&mut self, coding: &Coding, dtype: Dtype) -> Vec<Tensor> {
+        let codes = self.eval(&coding.places().integers());
+        let shape = self.g.shape(codes).to_vec();
+        let of_groups = groups_of(&shape, coding.group);
+        let scales = self.eval(&coding.scales.numbers(&of_groups));
+        let scales = broadcast(self.g, scales, &of_groups);
+        let rows = shape.len().saturating_sub(2);
+        let scales = repeat(self.g, scales, rows, coding.group[0], shape[rows]);
+        vec![codes, self.g.convert(scales, dtype)]
     }
 
     /// Returns codes and what groups have, see [`decode_groups`].

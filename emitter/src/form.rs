@@ -52,6 +52,9 @@ impl Forms {
             let storage = storage_of(weight);
             let kernels = if plan.numerics.gpu.is_some() { KernelsOf::Gpus } else { KernelsOf::Cpus };
             let form = GroupForm::holding(&storage, inputs, transposed, kernels)?;
+            if form.takes_floats() && weight.name == model.embedding.weight.name {
+                return None; // No kernel looks up rows of it.
+            }
             let may_permute = has_kernels(plan.numerics) && !fixed.contains(weight.name.as_str());
             let is_read = is_read(form, plan.numerics) && (storage.order.is_none() || may_permute);
             is_read.then_some(Form::Groups(form))
@@ -81,7 +84,7 @@ impl Forms {
         }
         let decoded = if plan.quant == Quant::Auto { plan.precision.dtype() } else { Dtype::F32 };
         let has = |wanted: fn(&Form) -> bool| forms.values().any(wanted);
-        let activation = if has(|form| matches!(form, Form::Groups(_))) {
+        let activation = if has(|form| matches!(form, Form::Groups(form) if !form.takes_floats())) {
             Some(Activation::Groups { terms: plan.input_terms })
         } else {
             has(|form| *form == Form::Rows).then_some(Activation::Rows)

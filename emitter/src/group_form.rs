@@ -31,6 +31,8 @@ pub enum Scales {
     HalfMinima,
     /// A scale. Codes look up numbers of a list.
     Listed(List, Groups),
+    /// A scale. Codes are floating-point numbers of 8 bits, E4M3, which multiply floats. The last group of a row may be smaller.
+    E4m3(Groups),
     /// Codes look up numbers of [`List::Iq4`]. Each 32 inputs have a scale of 8 bits, and each 256 inputs its `f16` unit, as
     /// in GGUF's `IQ4_XS`.
     ListedBlocks,
@@ -110,6 +112,7 @@ impl Scales {
             Self::Superblocks => &[4, 5],
             Self::Halves => &[3, 6],
             Self::HalfMinima => &[2],
+            Self::E4m3(_) => &[8],
         };
         let first = match kernels {
             KernelsOf::Cpus => 0,
@@ -130,7 +133,12 @@ impl GroupForm {
     /// `transposed` says that the weight is `[inputs, outputs]`.
     #[must_use]
     pub fn holding(storage: &Storage, columns: usize, transposed: bool, kernels: KernelsOf) -> Option<Self> {
-        let coding = &storage.coding.as_ref()?.in_whole_numbers()?;
+        let coding = storage.coding.as_ref()?;
+        if coding.is_e4m3() {
+            let form = Self::of_e4m3(storage, coding, columns);
+            return form.filter(|_| coding.transposed == transposed && kernels == KernelsOf::Cpus);
+        }
+        let coding = &coding.in_whole_numbers()?;
         let Numbers::Integers { bits, signed } = coding.numbers else { return None };
         let [1, size] = coding.group else { return None };
         let is_adjacent = coding.column_groups.is_none() || storage.order.is_some();
@@ -194,6 +202,21 @@ impl GroupForm {
         Some(Self { bits, scales })
     }
 
+    /// Returns the form of codes in E4M3, which have scales for blocks of any size.
+    fn of_e4m3(storage: &Storage, coding: &Coding, columns: usize) -> Option<Self> {
+        let Coding { group: [_, size], column_groups: None, zeros: None, minima: None, .. } = coding else {
+            return None;
+        };
+        let OfGroups::Numbers(scales) = &coding.scales else { return None };
+        let dtype = storage.exact_dtype(scales);
+        Some(Self { bits: 8, scales: Scales::E4m3(Groups { size: (*size).min(columns), dtype }) })
+    }
+
+    /// Returns whether kernels multiply floats by it, and not whole numbers.
+    pub(crate) fn takes_floats(self) -> bool {
+        matches!(self.scales, Scales::E4m3(_))
+    }
+
     /// Returns whether it is the form that kernels read a stored weight in.
     pub(crate) fn is_held_by(self, storage: &Storage, columns: usize, transposed: bool) -> bool {
         let held = |kernels| Self::holding(storage, columns, transposed, kernels) == Some(self);
@@ -206,6 +229,7 @@ impl GroupForm {
             Scales::Symmetric(groups)
             | Scales::Zeros(groups)
             | Scales::Minima(groups)
+            | Scales::E4m3(groups)
             | Scales::Listed(_, groups) => groups.size,
             Scales::Superblocks | Scales::Halves | Scales::HalfMinima | Scales::ListedBlocks => SUPERBLOCK,
         }
@@ -215,7 +239,7 @@ impl GroupForm {
     pub(crate) fn run_bytes(self) -> usize {
         let number = |groups: Groups| groups.dtype.bitsize() / 8;
         match self.scales {
-            Scales::Symmetric(groups) | Scales::Listed(_, groups) => number(groups),
+            Scales::Symmetric(groups) | Scales::E4m3(groups) | Scales::Listed(_, groups) => number(groups),
             Scales::Zeros(groups) => number(groups) + 1,
             Scales::Minima(groups) => 2 * number(groups),
             Scales::Superblocks => 2 + 2 + 12,
@@ -235,7 +259,7 @@ impl GroupForm {
     /// Returns the bytes of an output with so many inputs.
     #[must_use]
     pub fn row_bytes(self, inputs: usize) -> usize {
-        inputs / 8 * self.bits + inputs.div_ceil(self.run()) * self.run_bytes()
+        inputs * self.bits / 8 + inputs.div_ceil(self.run()) * self.run_bytes()
     }
 
     /// Returns the name: bits, what groups have, and the groups' size and type.
@@ -251,6 +275,7 @@ impl GroupForm {
             Scales::Superblocks => "superblocks".into(),
             Scales::Halves => "halves".into(),
             Scales::HalfMinima => "half_minima".into(),
+            Scales::E4m3(groups) => of("e4m3_", groups),
             Scales::Listed(list, groups) => of(list.name(), groups),
             Scales::ListedBlocks => "iq4_blocks".into(),
         };
@@ -281,7 +306,7 @@ fn is_centered(coding: &Coding, bits: usize, signed: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use mlxcel_models::{Expr, StoredTensor};
+    use mlxcel_models::{Expr, StoredTensor, e4m3};
 
     use super::*;
 
@@ -413,6 +438,28 @@ mod tests {
         let mut others = e2m1;
         others[7] = 10.0;
         assert_eq!(looked_up(&others, false).as_deref(), Some("q5_symmetric32_f16"));
+    }
+
+    #[test]
+    fn floats_of_eight_bits_are_held_in_blocks_of_any_size() {
+        let stored = |group: [usize; 2], numbers: Expr| {
+            let (mut storage, scales) = storage(8, true, 128, Dtype::BF16);
+            let coding = storage.coding.as_mut().unwrap();
+            coding.codes = Expr::Stored(0).unpack(8).lookup(numbers);
+            (coding.numbers, coding.group) = (Numbers::Floats { bits: 8 }, group);
+            coding.scales = OfGroups::Numbers(scales);
+            storage
+        };
+        let held = |storage: &Storage, columns, kernels| {
+            GroupForm::holding(storage, columns, false, kernels).map(GroupForm::name)
+        };
+        let blocks = stored([128, 128], e4m3());
+        assert_eq!(held(&blocks, 500, KernelsOf::Cpus).as_deref(), Some("q8_e4m3_128_bf16"));
+        assert_eq!(held(&blocks, 500, KernelsOf::Gpus), None);
+        let of_tensor = stored([8, 512], e4m3());
+        assert_eq!(held(&of_tensor, 512, KernelsOf::Cpus).as_deref(), Some("q8_e4m3_512_bf16"));
+        let others = Expr::Constant((0u8..=255).map(f32::from).map(f32::sqrt).collect());
+        assert_eq!(held(&stored([1, 128], others), 512, KernelsOf::Cpus), None);
     }
 
     #[test]

@@ -244,7 +244,7 @@ macro_rules! tests {
 }
 
 tests! {
-    cpu: activate append attention best chain common compensate_halves compensate_superblocks factor gather matmul_bf16 matmul_float matmul_groups_2 matmul_groups_3 matmul_groups_4
+    cpu: activate append attention best chain common compensate_halves compensate_superblocks factor gather matmul_bf16 matmul_e4m3 matmul_float matmul_groups_2 matmul_groups_3 matmul_groups_4
         matmul_groups_5 matmul_groups_6 matmul_groups_8 matmul_q8 norm panels quantize
         quantize_halves quantize_superblocks rotation route vector_product;
     cuda: append argmax attention copy embed experts gather matmul matmul_experts matvec norm_heads norm_rows

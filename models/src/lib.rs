@@ -31,5 +31,5 @@ pub use rope::{Pairs, Rope, RopeScaling};
 pub use sentence::Modules;
 pub use storage::{
     CheckpointTensors, Coding, Expr, IQ4, Numbers, OfGroups, Scheme, Storage, StoragePart, StoredTensor,
-    StoredTensors, TWICE_E2M1, WrongStorage,
+    StoredTensors, TWICE_E2M1, WrongStorage, e4m3,
 };

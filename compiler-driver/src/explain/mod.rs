@@ -147,7 +147,10 @@ impl Facts {
         self.add("quantized", format!("by {}: {count} of {} weights", scheme.name(), names.len()));
         for weights in stored {
             let becomes = match weights.form {
-                Some(form) => format!("read as {}, {} bits", form.name(), form.bits_per_weight()),
+                Some(form) => {
+                    let bits = (form.bits_per_weight() * 1e4).round() / 1e4;
+                    format!("read as {}, {bits} bits", form.name())
+                }
                 None => format!("decoded: {}", in_words(&weights.names)),
             };
             let StoredWeights { coding, names, .. } = &weights;

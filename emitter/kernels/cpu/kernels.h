@@ -114,6 +114,15 @@ MATMUL_GROUPS_OF(q8_symmetric)
 MATMUL_GROUPS_OF(q8_zeros)
 MATMUL_GROUPS_OF(q8_minima)
 
+// Products with weights in E4M3; matmul_e4m3.c documents the arguments.
+void matmul_e4m3(const uint8_t *w, const uint8_t *w_scale, const float *a,
+                 const int32_t *lengths, float *out, index batch, index tokens,
+                 index n, index k, GROUPS_SIZES, index begin, index end);
+void matmul_e4m3_experts(const uint8_t *w, const uint8_t *w_scale,
+                         const float *a, const int32_t *experts,
+                         const int32_t *begins, float *out, index n, index k,
+                         GROUPS_SIZES, index begin, index end);
+
 void matmul_f32(const float *w, const float *a, const int32_t *lengths,
                 float *out, index batch, index tokens, index n, index k,
                 index panel_begin, index panel_end);

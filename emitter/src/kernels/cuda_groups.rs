@@ -54,8 +54,16 @@ impl CudaGroups {
     /// Returns the inputs of a run: as many as a power of two of groups, or all. What a group of another size has is repeated.
     pub(crate) fn run(self) -> usize {
         match self.form.scales {
-            Scales::Symmetric(of) | Scales::Zeros(of) | Scales::Minima(of) | Scales::Listed(_, of) => {
-                if of.size == self.inputs { of.size } else { GROUP << (of.size / GROUP).trailing_zeros() }
+            Scales::Symmetric(of)
+            | Scales::Zeros(of)
+            | Scales::Minima(of)
+            | Scales::E4m3(of)
+            | Scales::Listed(_, of) => {
+                if of.size == self.inputs {
+                    of.size
+                } else {
+                    GROUP << (of.size / GROUP).trailing_zeros()
+                }
             }
             Scales::Superblocks | Scales::Halves | Scales::HalfMinima | Scales::ListedBlocks => SUPERBLOCK,
         }
@@ -78,10 +86,12 @@ impl CudaGroups {
     pub(crate) fn firsts(self) -> GroupNumbers {
         let size = |Groups { dtype, .. }: Groups| dtype.bitsize() / 8;
         self.of_runs(match self.form.scales {
-            Scales::Symmetric(of) | Scales::Zeros(of) | Scales::Minima(of) | Scales::Listed(_, of) => {
-                size(of)
-            }
-            // No kernel of GPUs reads minima of halves.
+            Scales::Symmetric(of)
+            | Scales::Zeros(of)
+            | Scales::Minima(of)
+            | Scales::E4m3(of)
+            | Scales::Listed(_, of) => size(of),
+            // No kernel of GPUs reads minima of halves, or E4M3.
             Scales::Superblocks | Scales::HalfMinima => 2 * Dtype::F16.bitsize() / 8,
             Scales::Halves | Scales::ListedBlocks => Dtype::F16.bitsize() / 8,
         })
@@ -90,7 +100,7 @@ impl CudaGroups {
     /// Returns the second numbers, if there are any.
     pub(crate) fn seconds(self) -> Option<GroupNumbers> {
         match self.form.scales {
-            Scales::Symmetric(_) | Scales::Listed(..) => None,
+            Scales::Symmetric(_) | Scales::E4m3(_) | Scales::Listed(..) => None,
             Scales::Zeros(_) => Some(self.of_runs(1)),
             Scales::Minima(of) => Some(self.of_runs(of.dtype.bitsize() / 8)),
             Scales::Superblocks | Scales::Halves | Scales::HalfMinima => Some(self.of_groups(2)),

@@ -29,6 +29,7 @@ impl From<GroupForm> for GroupSizes {
             Scales::Symmetric(groups)
             | Scales::Zeros(groups)
             | Scales::Minima(groups)
+            | Scales::E4m3(groups)
             | Scales::Listed(_, groups) => {
                 let Groups { size, dtype } = groups;
                 (size, dtype)
@@ -53,6 +54,8 @@ impl From<GroupForm> for GroupFormat {
             Scales::Listed(List::Iq4, _) => 6,
             Scales::ListedBlocks => 7,
             Scales::HalfMinima => 8,
+            // It has a kernel of its own, which is not told, and no rows of it are looked up.
+            Scales::E4m3(_) => 9,
         };
         Self { bits: form.bits, form: number, sizes: form.into() }
     }
@@ -92,6 +95,7 @@ products! {
     5 Scales::Superblocks => "matmul_groups_5", "matmul_q5_superblocks";
     6 Scales::Minima(_) => "matmul_groups_6", "matmul_q6_minima";
     6 Scales::Halves => "matmul_groups_6", "matmul_q6_halves";
+    8 Scales::E4m3(_) => "matmul_e4m3", "matmul_e4m3";
     8 Scales::Symmetric(_) => "matmul_groups_8", "matmul_q8_symmetric";
     8 Scales::Zeros(_) => "matmul_groups_8", "matmul_q8_zeros";
     8 Scales::Minima(_) => "matmul_groups_8", "matmul_q8_minima";

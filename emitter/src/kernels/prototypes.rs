@@ -1,5 +1,7 @@
 //! Compares the calls of kernels in real programs with the prototypes in C.
 
+mod stored;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
@@ -8,7 +10,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{CacheType, Float, Quant};
-use mlxcel_models::{Coding, Expr, ModelConfig, Numbers, OfGroups, Preset, Storage, StoredTensor, Weight};
+use mlxcel_models::{ModelConfig, Preset, Storage, Weight};
 use safetensors::Dtype;
 
 use super::{
@@ -25,9 +27,11 @@ use super::{
     },
     vector_product::{ProductOfColumns, ProductOfRows},
 };
+use stored::{group_forms, stored_in};
+
 use crate::{
     graph::{Graph, Tensor},
-    group_form::{GroupForm, Groups, KernelsOf, List, Scales},
+    group_form::{GroupForm, Scales},
     layers::{
         compensation::{compensate, factor},
         packing_kernels::PackingKernels,
@@ -356,76 +360,6 @@ fn executables_of_gpu_attention() -> Vec<Executable> {
         }
     }
     found
-}
-
-/// Returns every form that there is a kernel for.
-fn group_forms() -> Vec<GroupForm> {
-    let groups = Groups { size: 64, dtype: Dtype::BF16 };
-    let of_groups = [Scales::Symmetric(groups), Scales::Zeros(groups), Scales::Minima(groups)];
-    let exponents = Groups { dtype: Dtype::F8_E8M0, ..groups };
-    let lists = [(List::Iq4, groups), (List::E2m1, exponents)].map(|(list, of)| Scales::Listed(list, of));
-    let of_blocks = [Scales::Superblocks, Scales::Halves, Scales::HalfMinima, Scales::ListedBlocks];
-    let all = of_groups.into_iter().chain(lists).chain(of_blocks);
-    let of_scales =
-        |scales: Scales| scales.widths(KernelsOf::Cpus).iter().map(move |&bits| GroupForm { bits, scales });
-    all.flat_map(of_scales).collect()
-}
-
-/// Returns a matrix that a form holds, and any other weight as it is.
-fn stored_in(form: GroupForm, weight: &Weight) -> Storage {
-    let &[outputs, inputs] = weight.shape.as_slice() else { return Storage::plain(weight, Dtype::F32) };
-    let mut tensors = Vec::new();
-    let mut stored = |dtype, columns| {
-        let name = format!("{}.{}", weight.name, tensors.len());
-        tensors.push(StoredTensor { name, dtype, shape: vec![outputs, columns] });
-        Expr::Stored(tensors.len() - 1)
-    };
-    let list = form.scales.list();
-    let signed = list.is_some() || matches!(form.scales, Scales::Symmetric(_) | Scales::Halves);
-    let codes = stored(Dtype::I8, inputs);
-    let codes = list.map_or(codes.clone(), |list| codes.lookup(Expr::Constant(list.numbers().to_vec())));
-    let mut steps = |bits, signed, size: usize| OfGroups::Steps {
-        steps: stored(Dtype::I8, inputs / size).integers(),
-        numbers: Numbers::Integers { bits, signed },
-        sizes: stored(Dtype::F16, inputs / 256).floats(),
-        in_block: 256 / size,
-    };
-    let mut of_steps = |count: usize, bits, signed, size| {
-        let mut made = (0..count).map(|_| steps(bits, signed, size)).collect::<Vec<_>>().into_iter();
-        (made.next(), made.next(), size)
-    };
-    let (scales, minima, size) = match form.scales {
-        Scales::Listed(List::E2m1, Groups { size, .. }) => {
-            let powers = (0i16..255).map(|exponent| 2f32.powi(i32::from(exponent) - 127)).collect();
-            let scales = stored(Dtype::U8, inputs / size).lookup(Expr::Constant(powers));
-            (Some(OfGroups::Numbers(scales)), None, size)
-        }
-        Scales::Symmetric(Groups { size, dtype })
-        | Scales::Zeros(Groups { size, dtype })
-        | Scales::Listed(_, Groups { size, dtype }) => {
-            (Some(OfGroups::Numbers(stored(dtype, inputs / size).floats())), None, size)
-        }
-        Scales::Minima(Groups { size, dtype }) => {
-            let mut number = || Some(OfGroups::Numbers(stored(dtype, inputs / size).floats()));
-            (number(), number(), size)
-        }
-        Scales::Superblocks => of_steps(2, 6, false, 32),
-        Scales::Halves => of_steps(1, 8, true, 16),
-        Scales::HalfMinima => of_steps(2, 4, false, 16),
-        Scales::ListedBlocks => of_steps(1, 6, true, 32),
-    };
-    let zeros = matches!(form.scales, Scales::Zeros(_)).then(|| stored(Dtype::U8, inputs / size).floats());
-    let coding = Coding {
-        codes: codes.integers(),
-        numbers: Numbers::Integers { bits: form.bits, signed },
-        group: [1, size],
-        column_groups: None,
-        scales: scales.unwrap(),
-        zeros,
-        minima,
-        transposed: false,
-    };
-    Storage { tensors, coding: Some(coding), order: None }
 }
 
 /// Returns every executable in programs with weights that the checkpoint stores in groups.

@@ -18,5 +18,8 @@ pub use expr::Expr;
 pub use find::CheckpointTensors;
 pub use part::StoragePart;
 pub use scheme::Scheme;
-pub use schemes::gguf::lists::{IQ4, TWICE_E2M1};
+pub use schemes::{
+    gguf::lists::{IQ4, TWICE_E2M1},
+    numbers::e4m3,
+};
 pub use tensors::{StoredTensors, WrongStorage};

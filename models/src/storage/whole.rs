@@ -3,6 +3,7 @@
 use super::{
     coding::{Coding, Numbers, OfGroups},
     expr::Expr,
+    schemes::numbers::are_e4m3,
 };
 
 /// The most bits of a whole number.
@@ -13,6 +14,12 @@ impl Coding {
     #[must_use]
     pub fn list(&self) -> Option<&[f32]> {
         lists(&self.codes)
+    }
+
+    /// Returns whether codes are the 8 bits of E4M3.
+    #[must_use]
+    pub fn is_e4m3(&self) -> bool {
+        self.list().is_some_and(are_e4m3)
     }
 
     /// Returns codes that are places in [`Self::list`].
@@ -58,7 +65,10 @@ fn lists(expr: &Expr) -> Option<&[f32]> {
         Expr::Concatenate(parts, _) => {
             let mut all = parts.iter().map(lists);
             let first = all.next()??;
-            all.all(|list| list == Some(first)).then_some(first)
+            // NaN is not equal to itself.
+            let is_first =
+                |list: &[f32]| list.iter().map(|x| x.to_bits()).eq(first.iter().map(|x| x.to_bits()));
+            all.all(|list| list.is_some_and(is_first)).then_some(first)
         }
         Expr::Integers(of) => lists(of),
         _ => lists(expr.rearranged()?),
@@ -85,6 +95,18 @@ mod tests {
         let codes = Expr::Stored(0).unpack(4).lookup(Expr::Constant(list.to_vec())).reshape(&[2, 32]);
         let scales = Expr::Stored(1).unpack(8).lookup(Expr::Constant(vec![1.0, 2.0]));
         Coding::in_groups(codes, Numbers::Floats { bits: 4 }, 32, scales).in_whole_numbers()
+    }
+
+    #[test]
+    fn joined_codes_of_e4m3_are_recognized() {
+        let numbers = crate::storage::schemes::numbers::e4m3();
+        let codes = |count| Expr::Stored(0).unpack(8).lookup(numbers.clone()).reshape(&[count, 32]);
+        let joined = Expr::Concatenate(vec![codes(2), codes(3)], 0);
+        let of = |codes| Coding::in_groups(codes, Numbers::Floats { bits: 8 }, 32, Expr::number(1.0));
+        assert!(of(joined.clone()).is_e4m3());
+        let other = codes(2).with_lists(&|list| list.iter().map(|number| number * 2.0).collect());
+        assert!(!of(other.clone()).is_e4m3());
+        assert!(!of(Expr::Concatenate(vec![joined, other], 0)).is_e4m3());
     }
 
     #[test]

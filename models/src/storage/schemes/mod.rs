@@ -11,4 +11,4 @@ pub(super) mod mxfp4;
 pub(super) mod torchao;
 
 mod names;
-mod numbers;
+pub(super) mod numbers;

@@ -12,8 +12,14 @@ pub(super) fn e2m1() -> Expr {
 }
 
 /// Returns the numbers of E4M3, by their 8 bits: without infinities, and NaN alone with all ones (OCP FP8, version 1.0).
-pub(super) fn e4m3() -> Expr {
+#[must_use]
+pub fn e4m3() -> Expr {
     Expr::Constant((0..=u8::MAX).map(e4m3_number).collect())
+}
+
+/// Returns whether a list has the numbers of E4M3.
+pub(in crate::storage) fn are_e4m3(list: &[f32]) -> bool {
+    list.iter().map(|number| number.to_bits()).eq((0..=u8::MAX).map(|code| e4m3_number(code).to_bits()))
 }
 
 fn e4m3_number(code: u8) -> f32 {

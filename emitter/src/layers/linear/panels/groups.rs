@@ -25,6 +25,9 @@ use crate::{
 /// Groups of a superblock.
 const IN_SUPERBLOCK: usize = SUPERBLOCK / GROUP;
 
+/// Outputs of a panel of floating-point codes.
+const FLOAT_LANES: usize = 16;
+
 /// Inputs that a lane of 32 bits has, one in each byte.
 const QUAD: usize = 4;
 
@@ -37,11 +40,15 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>, 
     let (outputs, inputs) = weights.size();
     let [w, w_scale] = packed(b, isa, weights, form);
     let x = b.in_column_order(weights, x, form);
-    let terms = b.input_terms;
-    let rows = quantized_rows(b, isa, x, Activation::Groups { terms });
-    let [a, a_scale, a_sums] = [rows[0], rows[1], rows[2]];
-    let operands = MatmulOperands::Groups { form, w, w_scale, a, a_scale, a_sums, terms };
-    let lanes = isa.group_outputs();
+    let operands = if form.takes_floats() {
+        MatmulOperands::E4m3 { form, w, w_scale, a: x }
+    } else {
+        let terms = b.input_terms;
+        let rows = quantized_rows(b, isa, x, Activation::Groups { terms });
+        let [a, a_scale, a_sums] = [rows[0], rows[1], rows[2]];
+        MatmulOperands::Groups { form, w, w_scale, a, a_scale, a_sums, terms }
+    };
+    let lanes = outputs_of_panel(isa, form);
     let panel_bytes = lanes * form.row_bytes(inputs);
     let product = PackedProduct { isa, operands, segments, outputs, inputs, lanes, panel_bytes };
     product.call(b, batch, tokens)
@@ -64,14 +71,30 @@ pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, ids: Tensor, 
 
 /// Packs weights into panels: blocks of codes, `[panels, groups, bytes]`, and of scales, `[panels, runs, bytes]`.
 fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>, form: GroupForm) -> [Tensor; 2] {
-    let lanes = isa.group_outputs();
+    let lanes = outputs_of_panel(isa, form);
     let made =
         b.packed_groups(&format!("{}_panels", form.name()), weights, lanes, (form, true), |g, parts| {
             let parts: Vec<_> = parts.iter().map(|&part| split_into_panels(g, part, lanes)).collect();
             let [codes, of_groups @ ..] = parts.as_slice() else { return vec![] };
-            vec![blocks_of_codes(g, *codes, form.bits), blocks_of_scales(g, of_groups, form)]
+            let codes = if form.takes_floats() {
+                inputs_first(g, *codes)
+            } else {
+                blocks_of_codes(g, *codes, form.bits)
+            };
+            vec![codes, blocks_of_scales(g, of_groups, form)]
         });
     [made[0], made[1]]
+}
+
+/// Returns the outputs of a panel. Those of E4M3 are as floats', see `matmul_e4m3.c`.
+fn outputs_of_panel(isa: Isa, form: GroupForm) -> usize {
+    if form.takes_floats() { FLOAT_LANES } else { isa.group_outputs() }
+}
+
+/// Returns bytes, `[panels, inputs, lanes]`, for `[panels, lanes, inputs]`.
+fn inputs_first(g: &mut Graph, codes: Tensor) -> Tensor {
+    let bytes = g.convert(codes, Dtype::I8);
+    g.transpose(bytes, &[0, 2, 1])
 }
 
 /// Returns blocks of codes, `[panels, groups, bytes]`, for `[panels, lanes, inputs]`.
@@ -133,7 +156,7 @@ fn blocks_of_scales(g: &mut Graph, parts: &[Tensor], form: GroupForm) -> Tensor 
     // [panels, …, lanes]
     let parts: Vec<_> = parts.iter().map(|&part| g.transpose(part, &[0, 2, 1])).collect();
     let bytes = match (form.scales, parts.as_slice()) {
-        (Scales::Symmetric(_) | Scales::Listed(..), &[scales]) => vec![bytes_of(g, scales)],
+        (Scales::Symmetric(_) | Scales::E4m3(_) | Scales::Listed(..), &[scales]) => vec![bytes_of(g, scales)],
         (Scales::Zeros(_), &[scales, zeros]) => vec![bytes_of(g, scales), g.convert(zeros, Dtype::I8)],
         (Scales::Minima(_), &[scales, minima]) => [scales, minima].map(|part| bytes_of(g, part)).to_vec(),
         (Scales::Superblocks, &[unit, least, scales, minima]) => {
@@ -247,7 +270,9 @@ mod tests {
         let blocks = inputs.div_ceil(SUPERBLOCK);
         match form.scales {
             Scales::Listed(List::E2m1, Groups { size, .. }) => vec![part(Dtype::I8, inputs / size)],
-            Scales::Symmetric(Groups { size, dtype }) | Scales::Listed(_, Groups { size, dtype }) => {
+            Scales::Symmetric(Groups { size, dtype })
+            | Scales::E4m3(Groups { size, dtype })
+            | Scales::Listed(_, Groups { size, dtype }) => {
                 vec![part(dtype, inputs / size)]
             }
             Scales::Zeros(Groups { size, dtype }) => {
