@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mlxcel_artifacts::Quant;
+use mlxcel_artifacts::{Float, Quant};
 use mlxcel_models::{Block, FeedForward, ModelConfig, Storage, Weight};
 use safetensors::Dtype;
 
 use crate::{
     group_form::{GroupForm, KernelsOf},
+    kernels::Isa,
     mixed::mixed_forms,
     plan::{Numerics, Plan},
 };
@@ -52,8 +53,9 @@ impl Forms {
             let storage = storage_of(weight);
             let kernels = if plan.numerics.gpu.is_some() { KernelsOf::Gpus } else { KernelsOf::Cpus };
             let form = GroupForm::holding(&storage, inputs, transposed, kernels)?;
-            if form.takes_floats() && weight.name == model.embedding.weight.name {
-                return None; // No kernel looks up rows of it.
+            let is_looked_up = weight.name == model.embedding.weight.name;
+            if form.takes_floats() && (is_looked_up || has_tiles_for_floats(plan)) {
+                return None;
             }
             let may_permute = has_kernels(plan.numerics) && !fixed.contains(weight.name.as_str());
             let is_read = is_read(form, plan.numerics) && (storage.order.is_none() || may_permute);
@@ -124,6 +126,12 @@ fn has_kernels(numerics: Numerics) -> bool {
     numerics.cpu_isa().is_some() || numerics.gpu.is_some()
 }
 
+/// Returns whether tiles multiply floats that are decoded: many times as fast for prompts as `f32`, to which kernels decode floats
+/// of 8 bits.
+fn has_tiles_for_floats(plan: &Plan) -> bool {
+    plan.numerics.cpu_isa() == Some(Isa::X86_64V4Amx) && plan.precision == Float::Bf16
+}
+
 /// Decodes the weights of experts that kernels multiply at once, the gates with what they gate and the last ones, where these
 /// have several forms.
 fn decode_mixed_experts(layer: &FeedForward, forms: &mut BTreeMap<String, Form>) {
@@ -163,10 +171,47 @@ fn weights(model: &ModelConfig) -> impl Iterator<Item = (&Weight, usize, bool)> 
 
 #[cfg(test)]
 mod tests {
-    use mlxcel_artifacts::Float;
-    use mlxcel_models::PRESETS;
+    use mlxcel_models::{Coding, Expr, Numbers, OfGroups, PRESETS, Preset, StoredTensor, e4m3};
 
     use super::*;
+    use crate::plan::Products;
+
+    /// Returns a matrix of 8-bit floats with one scale.
+    fn in_e4m3(weight: &Weight) -> Storage {
+        let tensor =
+            StoredTensor { name: weight.name.clone(), dtype: Dtype::U8, shape: weight.shape.clone() };
+        let coding = Coding {
+            codes: Expr::Stored(0).unpack(8).lookup(e4m3()),
+            numbers: Numbers::Floats { bits: 8 },
+            group: [weight.shape[0], weight.shape[1]],
+            column_groups: None,
+            scales: OfGroups::Numbers(Expr::number(0.5)),
+            zeros: None,
+            minima: None,
+            transposed: false,
+        };
+        Storage { tensors: vec![tensor], coding: Some(coding), order: None }
+    }
+
+    #[test]
+    fn floats_of_eight_bits_are_read_where_no_tiles_multiply_floats() {
+        let model = Preset::find("smollm2-135m").unwrap().model().unwrap();
+        let form_of = |weight: &Weight, isa, float| {
+            let numerics = Numerics { products: Products::Kernels(isa), ..Numerics::default() };
+            let plan = Plan { quant: Quant::Auto, ..Plan::new(&model, float, 64) };
+            Forms::new(&model, &plan.for_target(numerics), &in_e4m3).of(weight)
+        };
+        let up = &model.blocks[0].mlp.layer.linears().next().unwrap().weight;
+        for (isa, float, is_read) in [
+            (Isa::X86_64V3, Float::Bf16, true),
+            (Isa::X86_64V4Bf16, Float::Bf16, true),
+            (Isa::X86_64V4Amx, Float::F32, true),
+            (Isa::X86_64V4Amx, Float::Bf16, false),
+        ] {
+            assert_eq!(form_of(up, isa, float) != Form::Floats, is_read, "{isa:?} in {float}");
+            assert_eq!(form_of(&model.embedding.weight, isa, float), Form::Floats);
+        }
+    }
 
     #[test]
     fn routers_and_gates_of_mixtures_are_never_quantized() {
