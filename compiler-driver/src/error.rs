@@ -7,7 +7,7 @@ use std::{fmt::Display, io, path::PathBuf};
 
 use mlxcel_artifacts::Quant;
 
-use crate::{hub::error::HubError, kernels::KernelError, program::FormError};
+use crate::{hub::error::HubError, input_bits::InputBits, kernels::KernelError, program::FormError};
 
 /// Why a build failed.
 #[derive(Debug, thiserror::Error)]
@@ -173,7 +173,7 @@ pub enum Error {
         "found --input-bits {0}, but no weights are in groups with quant {1}\n\
          hint: omit --input-bits, or choose --quant q4 or q4k"
     )]
-    InputBits(usize, Quant),
+    InputBits(InputBits, Quant),
 
     /// A cache type was given for a model without a cache.
     #[error(

@@ -5,6 +5,7 @@ mod documents;
 mod error;
 mod explain;
 mod hub;
+mod input_bits;
 mod kernels;
 mod model;
 mod program;
@@ -26,6 +27,7 @@ pub use build::{
 pub use error::Error;
 pub use explain::explain;
 pub use hub::{digest::HubDigest, error::HubError, name::HubName, settings::HubSettings, snapshot::Snapshot};
+pub use input_bits::InputBits;
 pub use kernels::KernelError;
 pub use mlxcel_artifacts::{CacheType, Cancel, Float, Quant};
 pub use mlxcel_emitter::{Sizes, StateArguments};

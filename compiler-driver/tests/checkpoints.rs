@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, env, fs, path::PathBuf, sync::Mutex};
 
-use mlxcel_compiler_driver::{Quant, Request, WeightSource};
+use mlxcel_compiler_driver::{InputBits, Quant, Request, WeightSource};
 
 use crate::{
     answers::{Failure, Loaded, Recorded},
@@ -172,10 +172,15 @@ fn inputs_have_as_many_bits_as_asked_for() {
         };
         difference(&fixture.prompts, usize::MAX, &mut built(&asked).engine("local-task").unwrap()).unwrap()
     };
-    let [fine, coarse] = [of("gguf-q4-0", Some(16)), of("awq-group-32", Some(8))];
+    let [fine, coarse] =
+        [of("gguf-q4-0", Some(InputBits::Sixteen)), of("awq-group-32", Some(InputBits::Eight))];
     assert!(fine < WITH_INPUTS_OF_16_BITS && coarse > WITH_INPUTS_OF_16_BITS, "{fine} and {coarse}");
     let fixture = &fixtures(|name| name == "awq-group-32")[0];
-    let refused = Request { quant: Quant::Q8, input_bits: Some(16), ..request(&fixture.folder, &["cpu"]) };
+    let refused = Request {
+        quant: Quant::Q8,
+        input_bits: Some(InputBits::Sixteen),
+        ..request(&fixture.folder, &["cpu"])
+    };
     assert_eq!(
         try_built(&refused).err().unwrap(),
         "error: found --input-bits 16, but no weights are in groups with quant q8\n\

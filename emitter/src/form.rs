@@ -29,8 +29,8 @@ pub enum Form {
 pub(crate) enum Activation {
     /// 8 bits with a scale for each row.
     Rows,
-    /// 8 bits with a scale for each 32 elements, and of what these leave likewise, until there are so many terms.
-    Groups { terms: usize },
+    /// 8 bits with a scale for each 32 elements, in as many terms as [`Plan::input_terms`] says.
+    Groups,
 }
 
 /// The forms of a model's weights.
@@ -87,7 +87,7 @@ impl Forms {
         let decoded = if plan.quant == Quant::Auto { plan.precision.dtype() } else { Dtype::F32 };
         let has = |wanted: fn(&Form) -> bool| forms.values().any(wanted);
         let activation = if has(|form| matches!(form, Form::Groups(form) if !form.takes_floats())) {
-            Some(Activation::Groups { terms: plan.input_terms })
+            Some(Activation::Groups)
         } else {
             has(|form| *form == Form::Rows).then_some(Activation::Rows)
         };

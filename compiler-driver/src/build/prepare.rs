@@ -19,6 +19,7 @@ use crate::{
     },
     documents::provenance::ExternalParameters,
     error::Error,
+    input_bits::InputBits,
     model::{
         files::{SmallFile, check_json_object},
         sentence,
@@ -239,11 +240,11 @@ fn plan(
 /// Returns how many rows of 8 bits an input of weights in groups is the sum of.
 ///
 /// llama.cpp's kernels take inputs in 8 bits; the tools of other schemes leave them in floats.
-fn input_terms(asked: Option<usize>, quant: Quant, model: &ModelConfig) -> Result<usize, Error> {
+fn input_terms(asked: Option<InputBits>, quant: Quant, model: &ModelConfig) -> Result<usize, Error> {
     let has_groups = matches!(quant, Quant::Auto | Quant::Q4 | Quant::Q4K);
     match asked {
         Some(found) if !has_groups => Err(Error::InputBits(found, quant)),
-        Some(found) => Ok(found / 8),
+        Some(found) => Ok(found.terms()),
         None => {
             let in_floats = model.scheme.as_ref().is_some_and(|scheme| !scheme.is_container());
             Ok(if quant == Quant::Auto && in_floats { 2 } else { 1 })

@@ -6,6 +6,7 @@ use mlxcel_artifacts::{CacheType, Cancel, Quant, Store};
 
 use crate::{
     build::compiler_location::CompilerLocation,
+    input_bits::InputBits,
     model::source::{ModelSource, WeightSource},
     target::Precision,
 };
@@ -28,9 +29,9 @@ pub struct Request {
     pub quant: Quant,
     /// Whether the bundle can round weights by a text, see [`Plan::calibration`](mlxcel_emitter::Plan::calibration).
     pub calibration: bool,
-    /// Bits of the inputs of weights in groups, on CPUs: 8 or 16. By default, 16 for checkpoints of tools that leave inputs in
-    /// floats, otherwise 8.
-    pub input_bits: Option<usize>,
+    /// Bits of the inputs of weights in groups, on CPUs. By default, 16 for checkpoints of tools that leave inputs in floats,
+    /// otherwise 8.
+    pub input_bits: Option<InputBits>,
     /// Element type of the key/value cache; the precision by default.
     pub cache_type: Option<CacheType>,
     /// Context size: positions of the cache, or tokens of an encoder's text.

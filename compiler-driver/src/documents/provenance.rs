@@ -12,6 +12,7 @@ use crate::{
         digest::HubDigest,
         snapshot::{Snapshot, SnapshotFile},
     },
+    input_bits::InputBits,
     model::source::WeightSource,
 };
 
@@ -19,7 +20,7 @@ use crate::{
 pub(crate) struct ExternalParameters<'p> {
     pub(crate) targets: &'p [String],
     pub(crate) weights: &'p WeightSource,
-    pub(crate) input_bits: Option<usize>,
+    pub(crate) input_bits: Option<InputBits>,
     pub(crate) chunk: Option<usize>,
     pub(crate) separate_kernels: bool,
     pub(crate) pack_elements: Option<usize>,

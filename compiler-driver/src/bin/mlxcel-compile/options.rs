@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use mlxcel_artifacts::Name;
-use mlxcel_compiler_driver::{CacheType, Precision, Quant, WeightSource};
+use mlxcel_compiler_driver::{CacheType, InputBits, Precision, Quant, WeightSource};
 
 use crate::program::ProgramOptions;
 
@@ -57,8 +57,8 @@ pub(crate) struct Compile {
     pub(crate) calibrate: Option<PathBuf>,
     /// Bits of the inputs of weights in groups (q4, q4k, and few bits of a checkpoint) on CPUs: 8, or 16, with which prompts take
     /// nearly twice as long [default: 16 for a quantized checkpoint that is no GGUF file, otherwise 8]
-    #[arg(long, value_name = "8|16", value_parser = parse_input_bits)]
-    pub(crate) input_bits: Option<usize>,
+    #[arg(long, value_name = "8|16")]
+    pub(crate) input_bits: Option<InputBits>,
     /// Element type of the key/value cache: f32, bf16, f16 or q8 (GGUF's Q8_0) [default: the precision]
     #[arg(long, value_name = "TYPE")]
     pub(crate) cache_type: Option<CacheType>,
@@ -110,15 +110,6 @@ const MODEL_OPTIONS: [&str; 12] = [
     "chunk",
     "separate_kernels",
 ];
-
-/// Reads the bits of inputs.
-fn parse_input_bits(text: &str) -> Result<usize, String> {
-    match text {
-        "8" => Ok(8),
-        "16" => Ok(16),
-        found => Err(format!("found {found}, expected 8 or 16")),
-    }
-}
 
 /// An intermediate form of a program.
 #[derive(Clone, Copy, ValueEnum)]

@@ -53,7 +53,7 @@ pub(super) fn add_norm(
         lengths: b.lengths(batch, tokens),
         sum: row_type.clone(),
         out: row_type,
-        quantized: quantized_results(activation, isa, [batch, tokens, width]),
+        quantized: quantized_results(b, activation, isa, [batch, tokens, width]),
         scale: F32Bits(scale),
         sizes: sizes(layer, [batch, tokens, width]),
     };

@@ -33,7 +33,7 @@ pub(in super::super) fn activate(
         Activation::GeluTanh => (ActivationKind::Tanh, 1.0),
     };
     let activation = b.activation();
-    let quantized = quantized_results(activation, isa, [batch, tokens, width]);
+    let quantized = quantized_results(b, activation, isa, [batch, tokens, width]);
     // A quantized row has one scale.
     let whole_rows = gate.is_some() && matches!(quantized, QuantizedResults::Q8 { .. });
     let chunk = if whole_rows { width } else { WORKGROUP_ELEMENTS.min(width) };

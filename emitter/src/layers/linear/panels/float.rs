@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Outputs of a panel: two vector registers of `f32` with AVX2, one with AVX-512.
-const LANES: usize = 16;
+pub(super) const LANES: usize = 16;
 
 /// The number of adjacent bf16 inputs that are multiplied at once.
 const PAIR: usize = 2;

@@ -5,6 +5,7 @@ use mlxcel_models::Weight;
 use safetensors::Dtype;
 
 use super::{
+    float,
     layout::split_into_panels,
     product::{PackedProduct, ProductInputs},
     rows::quantized_rows,
@@ -25,9 +26,6 @@ use crate::{
 /// Groups of a superblock.
 const IN_SUPERBLOCK: usize = SUPERBLOCK / GROUP;
 
-/// Outputs of a panel of floating-point codes.
-const FLOAT_LANES: usize = 16;
-
 /// Inputs that a lane of 32 bits has, one in each byte.
 const QUAD: usize = 4;
 
@@ -43,10 +41,9 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>, 
     let operands = if form.takes_floats() {
         MatmulOperands::E4m3 { form, w, w_scale, a: x }
     } else {
-        let terms = b.input_terms;
-        let rows = quantized_rows(b, isa, x, Activation::Groups { terms });
+        let rows = quantized_rows(b, isa, x, Activation::Groups);
         let [a, a_scale, a_sums] = [rows[0], rows[1], rows[2]];
-        MatmulOperands::Groups { form, w, w_scale, a, a_scale, a_sums, terms }
+        MatmulOperands::Groups { form, w, w_scale, a, a_scale, a_sums, terms: b.input_terms }
     };
     let lanes = outputs_of_panel(isa, form);
     let panel_bytes = lanes * form.row_bytes(inputs);
@@ -88,7 +85,7 @@ fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>, form: GroupForm) 
 
 /// Returns the outputs of a panel. Those of E4M3 are as floats', see `matmul_e4m3.c`.
 fn outputs_of_panel(isa: Isa, form: GroupForm) -> usize {
-    if form.takes_floats() { FLOAT_LANES } else { isa.group_outputs() }
+    if form.takes_floats() { float::LANES } else { isa.group_outputs() }
 }
 
 /// Returns bytes, `[panels, inputs, lanes]`, for `[panels, lanes, inputs]`.

@@ -16,6 +16,7 @@ const HALF: usize = GROUP / 2;
 
 /// Returns the types of `[batch, tokens]` quantized rows of `width` elements.
 pub(in crate::layers) fn quantized_results(
+    b: &Builder<'_>,
     activation: Option<Activation>,
     isa: Isa,
     [batch, tokens, width]: [usize; 3],
@@ -26,13 +27,16 @@ pub(in crate::layers) fn quantized_results(
             q: TensorType::new(isa.q8_activation(), [batch, tokens, width]),
             scale: TensorType::new(Dtype::F32, [batch, tokens]),
         },
-        Some(Activation::Groups { .. }) if !width.is_multiple_of(GROUP) => QuantizedResults::None,
-        Some(Activation::Groups { terms }) => QuantizedResults::Q4 {
-            q: TensorType::new(Dtype::I8, [batch, tokens, terms, width]),
-            scale: TensorType::new(Dtype::F32, [batch, tokens, terms, width / GROUP]),
-            sums: TensorType::new(Dtype::I16, [batch, tokens, terms, width / HALF]),
-            terms,
-        },
+        Some(Activation::Groups) if !width.is_multiple_of(GROUP) => QuantizedResults::None,
+        Some(Activation::Groups) => {
+            let terms = b.input_terms;
+            QuantizedResults::Q4 {
+                q: TensorType::new(Dtype::I8, [batch, tokens, terms, width]),
+                scale: TensorType::new(Dtype::F32, [batch, tokens, terms, width / GROUP]),
+                sums: TensorType::new(Dtype::I16, [batch, tokens, terms, width / HALF]),
+                terms,
+            }
+        }
     }
 }
 
@@ -51,7 +55,7 @@ pub(super) fn quantized_rows(
         return vec![x; 3];
     };
     let grid = Grid { items: batch * tokens, grain: 1 };
-    let rows = match quantized_results(Some(activation), isa, [batch, tokens, k]) {
+    let rows = match quantized_results(b, Some(activation), isa, [batch, tokens, k]) {
         QuantizedResults::None => vec![x; 3],
         QuantizedResults::Q8 { q, scale } => {
             b.module.call(&mut b.graph, isa, QuantizeRows { x, q, scale, k }, grid)
