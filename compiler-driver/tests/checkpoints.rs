@@ -53,9 +53,9 @@ const FULL_ONLY: [&str; 29] = [
 const CONVERTED: [&str; 3] = ["gemma2-bare", "granitemoe-hub", "stablelm-parallel"];
 
 /// Fixtures that run with `--quant auto` by default: together they have every form that there is a kernel for.
-const WITH_STORED_BITS: [&str; 16] = [
+const WITH_STORED_BITS: [&str; 18] = [
     "awq-group-32",
-    "ct-mxfp8",
+    "bnb-nf4",
     "ct-w3a16",
     "fp8-qwen3-moe",
     "fp8-ragged",
@@ -67,6 +67,8 @@ const WITH_STORED_BITS: [&str; 16] = [
     "gptq-8bit",
     "gptq-act-order",
     "mlx-2bit",
+    "mlx-mxfp8",
+    "mlx-nvfp4",
     "mlx-overrides",
     "mlx-recipe",
     "mxfp4-gpt-oss",
@@ -206,8 +208,8 @@ fn a_bundle_without_weights_takes_them_as_they_are_stored() {
 }
 
 /// The kernels for weights in groups. No fixture has 2 bits with zero points, whose parts others have.
-const KERNELS: &str = "q2_half_minima q2_minima q3_halves q3_minima q3_zeros q4_e2m1 q4_iq4 q4_iq4_blocks \
-                       q4_minima q4_superblocks q4_symmetric q4_zeros q5_minima q5_superblocks q5_symmetric q6_halves \
+const KERNELS: &str = "q2_half_minima q2_minima q3_halves q3_minima q3_zeros q4_e2m1 q4_e2m1_floats q4_iq4 \
+                       q4_iq4_blocks q4_minima q4_nf4 q4_superblocks q4_symmetric q4_zeros q5_minima q5_superblocks q5_symmetric q6_halves \
                        q6_minima q8_e4m3 q8_minima q8_symmetric q8_zeros";
 
 /// Returns the kernel for what `q4_minima64_bf16_panels` packs.

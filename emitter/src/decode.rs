@@ -1,12 +1,15 @@
 //! Weights of stored tensors: the descriptions of `mlxcel_models`, in StableHLO.
 
+mod order;
+
 use mlxcel_models::{Coding, Expr, Numbers, OfGroups, Storage};
 use safetensors::Dtype;
 
+use self::order::order_of;
 use crate::{
     graph::{Graph, Tensor},
-    group_form::{GroupForm, Groups, Scales},
-    ops::{GatherDimensions, Reduction},
+    group_form::{GroupForm, Groups, Scales, UNIT_GROUPS},
+    ops::GatherDimensions,
 };
 
 /// Computes a weight of this shape from its stored tensors: as it is, or in `f32`.
@@ -29,7 +32,7 @@ pub(crate) fn decode_groups(
     form: GroupForm,
     stored: &[Tensor],
 ) -> Vec<Tensor> {
-    if let (Scales::E4m3(Groups { dtype, .. }), Some(coding)) = (form.scales, &storage.coding) {
+    if let (Scales::Floats(_, Groups { dtype, .. }), Some(coding)) = (form.scales, &storage.coding) {
         return Decoder { g, stored }.floats_of_groups(coding, dtype);
     }
     let Some(coding) = storage.coding.as_ref().and_then(Coding::in_whole_numbers) else {
@@ -43,30 +46,6 @@ pub(crate) fn column_order(g: &mut Graph, storage: &Storage, stored: &[Tensor]) 
     let groups = storage.coding.as_ref()?.column_groups.as_ref()?;
     let groups = Decoder { g, stored }.eval(groups);
     Some(order_of(g, groups))
-}
-
-/// Returns where the numbers of a list are in ascending order; those of equal numbers as they come.
-///
-/// Comparing all with all is done in parallel, and IREE's sort is not: it takes as many steps, one after the other, and does not
-/// compile for GPUs here.
-fn order_of(g: &mut Graph, numbers: Tensor) -> Tensor {
-    let &[count] = g.shape(numbers) else { return numbers };
-    let shape = [count, count];
-    let [first, second] = [0, 1].map(|dimension| g.iota(Dtype::I32, &shape, dimension));
-    let [own, other] = [0, 1].map(|dimension| g.broadcast_in_dim(numbers, &shape, &[dimension]));
-    let (is_less, is_equal, is_before) = (g.lt(other, own), g.eq(other, own), g.lt(second, first));
-    let is_equal_before = g.and(is_equal, is_before);
-    let precedes = g.or(is_less, is_equal_before);
-    // Sums of integers do not compile for GPUs; floats have all of these exactly.
-    let precedes = g.convert(precedes, Dtype::F32);
-    let ranks = g.reduce(precedes, Reduction::Sum, &[1]);
-    let rank = g.broadcast_in_dim(ranks, &shape, &[1]);
-    let [first, second] = [first, second].map(|places| g.convert(places, Dtype::F32));
-    let is_there = g.eq(rank, first);
-    let is_there = g.convert(is_there, Dtype::F32);
-    let places = g.multiply(is_there, second);
-    let places = g.reduce(places, Reduction::Sum, &[1]);
-    g.convert(places, Dtype::I32)
 }
 
 /// Returns the exponents of powers of two as an `f32` has them, in bytes. Those that it has no exponent for become zero.
@@ -109,16 +88,31 @@ impl Decoder<'_> {
         self.g.transpose(x, &permutation)
     }
 
-    /// Returns codes of floating-point numbers, and scales for each output, see [`decode_groups`].
+    /// Returns codes of floating-point numbers, and scales for each output, see [`decode_groups`]: numbers, or units and E4M3.
     fn floats_of_groups(&mut self, coding: &Coding, dtype: Dtype) -> Vec<Tensor> {
         let codes = self.eval(&coding.places().integers());
         let shape = self.g.shape(codes).to_vec();
         let of_groups = groups_of(&shape, coding.group);
-        let scales = self.eval(&coding.scales.numbers(&of_groups));
-        let scales = broadcast(self.g, scales, &of_groups);
+        let scales = coding.scales.numbers(&of_groups);
         let rows = shape.len().saturating_sub(2);
-        let scales = repeat(self.g, scales, rows, coding.group[0], shape[rows]);
-        vec![codes, self.g.convert(scales, dtype)]
+        let of_outputs = |decoder: &mut Self, scales: &Expr| {
+            let scales = decoder.eval(scales);
+            let scales = broadcast(decoder.g, scales, &of_groups);
+            repeat(decoder.g, scales, rows, coding.group[0], shape[rows])
+        };
+        if dtype != Dtype::F8_E4M3 {
+            let scales = of_outputs(self, &scales);
+            return vec![codes, self.g.convert(scales, dtype)];
+        }
+        let Some([steps, units]) = scales.in_e4m3() else {
+            return vec![self.g.fail("decode", "found scales that are not in E4M3")];
+        };
+        let [steps, units] = [steps, units].map(|one| of_outputs(self, &one));
+        // All groups of an output have one unit.
+        let unit = self.g.slice_dimension(units, rows + 1, 0, 1);
+        let blocks = of_groups[rows + 1].div_ceil(UNIT_GROUPS);
+        let units = broadcast(self.g, unit, &[&shape[..=rows], &[blocks]].concat());
+        vec![codes, units, steps]
     }
 
     /// Returns codes and what groups have, see [`decode_groups`].

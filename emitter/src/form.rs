@@ -53,8 +53,7 @@ impl Forms {
             let storage = storage_of(weight);
             let kernels = if plan.numerics.gpu.is_some() { KernelsOf::Gpus } else { KernelsOf::Cpus };
             let form = GroupForm::holding(&storage, inputs, transposed, kernels)?;
-            let is_looked_up = weight.name == model.embedding.weight.name;
-            if form.takes_floats() && (is_looked_up || has_tiles_for_floats(plan)) {
+            if form.takes_floats() && form.bits == 8 && has_tiles_for_floats(plan) {
                 return None;
             }
             let may_permute = has_kernels(plan.numerics) && !fixed.contains(weight.name.as_str());
@@ -171,18 +170,18 @@ fn weights(model: &ModelConfig) -> impl Iterator<Item = (&Weight, usize, bool)> 
 
 #[cfg(test)]
 mod tests {
-    use mlxcel_models::{Coding, Expr, Numbers, OfGroups, PRESETS, Preset, StoredTensor, e4m3};
+    use mlxcel_models::{Coding, Expr, FloatCodes, Numbers, OfGroups, PRESETS, Preset, StoredTensor};
 
     use super::*;
     use crate::plan::Products;
 
-    /// Returns a matrix of 8-bit floats with one scale.
-    fn in_e4m3(weight: &Weight) -> Storage {
+    /// Returns a matrix of floats of few bits with one scale.
+    fn in_floats(codes: FloatCodes, weight: &Weight) -> Storage {
         let tensor =
             StoredTensor { name: weight.name.clone(), dtype: Dtype::U8, shape: weight.shape.clone() };
         let coding = Coding {
-            codes: Expr::Stored(0).unpack(8).lookup(e4m3()),
-            numbers: Numbers::Floats { bits: 8 },
+            codes: Expr::Stored(0).unpack(8).lookup(codes.list()),
+            numbers: Numbers::Floats { bits: codes.bits() },
             group: [weight.shape[0], weight.shape[1]],
             column_groups: None,
             scales: OfGroups::Numbers(Expr::number(0.5)),
@@ -194,12 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn floats_of_eight_bits_are_read_where_no_tiles_multiply_floats() {
+    fn floats_of_few_bits_are_read_where_no_tiles_multiply_floats_faster() {
         let model = Preset::find("smollm2-135m").unwrap().model().unwrap();
-        let form_of = |weight: &Weight, isa, float| {
+        let form_of = |codes: FloatCodes, weight: &Weight, isa, float| {
             let numerics = Numerics { products: Products::Kernels(isa), ..Numerics::default() };
             let plan = Plan { quant: Quant::Auto, ..Plan::new(&model, float, 64) };
-            Forms::new(&model, &plan.for_target(numerics), &in_e4m3).of(weight)
+            let storage = |weight: &Weight| in_floats(codes, weight);
+            Forms::new(&model, &plan.for_target(numerics), &storage).of(weight)
         };
         let up = &model.blocks[0].mlp.layer.linears().next().unwrap().weight;
         for (isa, float, is_read) in [
@@ -208,8 +208,10 @@ mod tests {
             (Isa::X86_64V4Amx, Float::F32, true),
             (Isa::X86_64V4Amx, Float::Bf16, false),
         ] {
-            assert_eq!(form_of(up, isa, float) != Form::Floats, is_read, "{isa:?} in {float}");
-            assert_eq!(form_of(&model.embedding.weight, isa, float), Form::Floats);
+            let codes = FloatCodes::E4m3;
+            assert_eq!(form_of(codes, up, isa, float) != Form::Floats, is_read, "{isa:?} in {float}");
+            assert_eq!(form_of(codes, &model.embedding.weight, isa, float) != Form::Floats, is_read);
+            assert_ne!(form_of(FloatCodes::Nf4, up, isa, float), Form::Floats);
         }
     }
 

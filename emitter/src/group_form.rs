@@ -1,6 +1,6 @@
 //! Codes of few bits in groups of inputs: the forms that kernels read, and which of them holds a stored weight.
 
-use mlxcel_models::{Coding, IQ4, Numbers, OfGroups, Storage, TWICE_E2M1};
+use mlxcel_models::{Coding, FloatCodes, IQ4, Numbers, OfGroups, Storage, TWICE_E2M1};
 use safetensors::Dtype;
 
 /// Codes of few bits, and what groups of inputs have.
@@ -31,8 +31,9 @@ pub enum Scales {
     HalfMinima,
     /// A scale. Codes look up numbers of a list.
     Listed(List, Groups),
-    /// A scale. Codes are floating-point numbers of 8 bits, E4M3, which multiply floats. The last group of a row may be smaller.
-    E4m3(Groups),
+    /// A scale. Codes are floating-point numbers, which multiply floats. The last group of a row may be smaller. `F8_E4M3` is
+    /// the type of scales that are E4M3 of a unit, which [`UNIT_GROUPS`] groups share.
+    Floats(FloatCodes, Groups),
     /// Codes look up numbers of [`List::Iq4`]. Each 32 inputs have a scale of 8 bits, and each 256 inputs its `f16` unit, as
     /// in GGUF's `IQ4_XS`.
     ListedBlocks,
@@ -50,7 +51,7 @@ pub enum List {
 /// Groups of adjacent inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Groups {
-    /// Inputs of a group: a multiple of 32.
+    /// Inputs of a group: a multiple of 32, unless codes are floating-point numbers.
     pub size: usize,
     /// The type of scales and minima. CPUs' kernels read the scales of [`List::E2m1`] as exponents, `F8_E8M0`.
     pub dtype: Dtype,
@@ -61,6 +62,12 @@ pub(crate) const GROUP: usize = 32;
 
 /// Inputs of a superblock. The last one of a row may have fewer.
 pub(crate) const SUPERBLOCK: usize = 256;
+
+/// Inputs that have their floats of 4 bits in the same bytes: `INPUTS` of `matmul_f4.c`.
+pub(crate) const INPUTS_OF_4_BITS: usize = 4;
+
+/// Groups that share a unit of their scales.
+pub(crate) const UNIT_GROUPS: usize = 16;
 
 /// Whose kernels read a form. Those of GPUs read 4 bits and more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +119,8 @@ impl Scales {
             Self::Superblocks => &[4, 5],
             Self::Halves => &[3, 6],
             Self::HalfMinima => &[2],
-            Self::E4m3(_) => &[8],
+            Self::Floats(FloatCodes::E4m3, _) => &[8],
+            Self::Floats(..) => &[4],
         };
         let first = match kernels {
             KernelsOf::Cpus => 0,
@@ -133,12 +141,21 @@ impl GroupForm {
     /// `transposed` says that the weight is `[inputs, outputs]`.
     #[must_use]
     pub fn holding(storage: &Storage, columns: usize, transposed: bool, kernels: KernelsOf) -> Option<Self> {
-        let coding = storage.coding.as_ref()?;
-        if coding.is_e4m3() {
-            let form = Self::of_e4m3(storage, coding, columns);
-            return form.filter(|_| coding.transposed == transposed && kernels == KernelsOf::Cpus);
-        }
-        let coding = &coding.in_whole_numbers()?;
+        let whole = Self::of_whole_numbers(storage, columns, transposed, kernels);
+        whole.or_else(|| {
+            let coding = storage.coding.as_ref()?;
+            let form = Self::of_floats(storage, coding, columns)?;
+            (coding.transposed == transposed && kernels == KernelsOf::Cpus).then_some(form)
+        })
+    }
+
+    fn of_whole_numbers(
+        storage: &Storage,
+        columns: usize,
+        transposed: bool,
+        kernels: KernelsOf,
+    ) -> Option<Self> {
+        let coding = &storage.coding.as_ref()?.in_whole_numbers()?;
         let Numbers::Integers { bits, signed } = coding.numbers else { return None };
         let [1, size] = coding.group else { return None };
         let is_adjacent = coding.column_groups.is_none() || storage.order.is_some();
@@ -202,19 +219,29 @@ impl GroupForm {
         Some(Self { bits, scales })
     }
 
-    /// Returns the form of codes in E4M3, which have scales for blocks of any size.
-    fn of_e4m3(storage: &Storage, coding: &Coding, columns: usize) -> Option<Self> {
+    /// Returns the form of codes that are floating-point numbers, which have scales for blocks of any size.
+    fn of_floats(storage: &Storage, coding: &Coding, columns: usize) -> Option<Self> {
+        let codes = coding.float_codes()?;
         let Coding { group: [_, size], column_groups: None, zeros: None, minima: None, .. } = coding else {
             return None;
         };
         let OfGroups::Numbers(scales) = &coding.scales else { return None };
-        let dtype = storage.exact_dtype(scales);
-        Some(Self { bits: 8, scales: Scales::E4m3(Groups { size: (*size).min(columns), dtype }) })
+        let size = (*size).min(columns);
+        // Bytes have the codes of as many inputs, of one group.
+        let is_whole = size.is_multiple_of(INPUTS_OF_4_BITS) && columns.is_multiple_of(size);
+        if codes.bits() == 4 && !is_whole {
+            return None;
+        }
+        let dtype = match scales.in_e4m3() {
+            Some(_) => Dtype::F8_E4M3,
+            None => storage.exact_dtype(scales),
+        };
+        Some(Self { bits: codes.bits(), scales: Scales::Floats(codes, Groups { size, dtype }) })
     }
 
     /// Returns whether kernels multiply floats by it, and not whole numbers.
     pub(crate) fn takes_floats(self) -> bool {
-        matches!(self.scales, Scales::E4m3(_))
+        matches!(self.scales, Scales::Floats(..))
     }
 
     /// Returns whether it is the form that kernels read a stored weight in.
@@ -226,10 +253,11 @@ impl GroupForm {
     /// Returns the inputs that have scales of their own together: a row has a whole number of them, or less for superblocks.
     pub(crate) fn run(self) -> usize {
         match self.scales {
+            Scales::Floats(_, Groups { size, dtype: Dtype::F8_E4M3 }) => UNIT_GROUPS * size,
             Scales::Symmetric(groups)
             | Scales::Zeros(groups)
             | Scales::Minima(groups)
-            | Scales::E4m3(groups)
+            | Scales::Floats(_, groups)
             | Scales::Listed(_, groups) => groups.size,
             Scales::Superblocks | Scales::Halves | Scales::HalfMinima | Scales::ListedBlocks => SUPERBLOCK,
         }
@@ -239,7 +267,10 @@ impl GroupForm {
     pub(crate) fn run_bytes(self) -> usize {
         let number = |groups: Groups| groups.dtype.bitsize() / 8;
         match self.scales {
-            Scales::Symmetric(groups) | Scales::E4m3(groups) | Scales::Listed(_, groups) => number(groups),
+            Scales::Floats(_, Groups { dtype: Dtype::F8_E4M3, .. }) => size_of::<f32>() + UNIT_GROUPS,
+            Scales::Symmetric(groups) | Scales::Floats(_, groups) | Scales::Listed(_, groups) => {
+                number(groups)
+            }
             Scales::Zeros(groups) => number(groups) + 1,
             Scales::Minima(groups) => 2 * number(groups),
             Scales::Superblocks => 2 + 2 + 12,
@@ -275,11 +306,21 @@ impl GroupForm {
             Scales::Superblocks => "superblocks".into(),
             Scales::Halves => "halves".into(),
             Scales::HalfMinima => "half_minima".into(),
-            Scales::E4m3(groups) => of("e4m3_", groups),
+            Scales::Floats(codes, groups) => of(name_of(codes), groups),
             Scales::Listed(list, groups) => of(list.name(), groups),
             Scales::ListedBlocks => "iq4_blocks".into(),
         };
         format!("q{}_{scales}", self.bits)
+    }
+}
+
+/// Returns the name of codes, before the size of groups.
+fn name_of(codes: FloatCodes) -> &'static str {
+    match codes {
+        FloatCodes::E4m3 => "e4m3_",
+        FloatCodes::E2m1 => "e2m1_floats_",
+        FloatCodes::Nf4 => "nf4_",
+        FloatCodes::Fp4 => "fp4_",
     }
 }
 
@@ -305,177 +346,4 @@ fn is_centered(coding: &Coding, bits: usize, signed: bool) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use mlxcel_models::{Expr, StoredTensor, e4m3};
-
-    use super::*;
-
-    /// Returns a weight with 512 inputs, whose scales are the stored tensor 1, and numbers the tensor 0.
-    fn storage(bits: usize, signed: bool, size: usize, scale: Dtype) -> (Storage, Expr) {
-        let tensor =
-            |name: &str, dtype, columns| StoredTensor { name: name.into(), dtype, shape: vec![8, columns] };
-        let scales = Expr::Stored(1).floats();
-        let coding = Coding {
-            codes: Expr::Stored(0).integers(),
-            numbers: Numbers::Integers { bits, signed },
-            group: [1, size],
-            column_groups: None,
-            scales: OfGroups::Numbers(scales.clone()),
-            zeros: None,
-            minima: None,
-            transposed: false,
-        };
-        let tensors = vec![tensor("w", Dtype::I8, 512), tensor("s", scale, 512 / size)];
-        (Storage { tensors, coding: Some(coding), order: None }, scales)
-    }
-
-    /// Returns the name of the form that holds a weight after a change.
-    fn held(
-        (mut storage, scales): (Storage, Expr),
-        change: impl FnOnce(&mut Coding, Expr),
-    ) -> Option<String> {
-        change(storage.coding.as_mut().unwrap(), scales);
-        GroupForm::holding(&storage, 512, false, KernelsOf::Cpus).map(GroupForm::name)
-    }
-
-    /// Returns steps of so many bits, whose units are the scales.
-    fn steps(bits: usize, signed: bool, in_block: usize, sizes: Expr) -> OfGroups {
-        let numbers = Numbers::Integers { bits, signed };
-        OfGroups::Steps { steps: Expr::Stored(0).integers(), numbers, sizes, in_block }
-    }
-
-    #[test]
-    fn codes_with_scales_are_held_by_the_narrowest_kernel() {
-        let symmetric = |bits, size, dtype| held(storage(bits, true, size, dtype), |_, _| {});
-        assert_eq!(symmetric(4, 32, Dtype::F16).as_deref(), Some("q4_symmetric32_f16"));
-        assert_eq!(GroupForm::Q4_0.name(), "q4_symmetric32_f16");
-        assert_eq!(symmetric(3, 128, Dtype::BF16).as_deref(), Some("q3_zeros128_bf16"));
-        assert_eq!(symmetric(6, 512, Dtype::F32).as_deref(), Some("q8_symmetric512_f32"));
-        let zeros =
-            |bits| held(storage(bits, false, 64, Dtype::F16), |coding, scales| coding.zeros = Some(scales));
-        assert_eq!(zeros(5).as_deref(), Some("q8_zeros64_f16"));
-        let minima = held(storage(6, false, 64, Dtype::BF16), |coding, scales| {
-            coding.minima = Some(OfGroups::Numbers(scales));
-        });
-        assert_eq!(minima.as_deref(), Some("q6_minima64_bf16"));
-        assert_eq!(zeros(3).as_deref(), Some("q3_zeros64_f16"));
-        let (of_two, _) = storage(2, false, 64, Dtype::F16);
-        let zero_of_one = |coding: &Coding| Coding { zeros: Some(Expr::number(1.0)), ..coding.clone() };
-        let of_two = Storage { coding: of_two.coding.as_ref().map(zero_of_one), ..of_two };
-        let by = |kernels| GroupForm::holding(&of_two, 512, false, kernels).map(GroupForm::name);
-        assert_eq!(by(KernelsOf::Cpus).as_deref(), Some("q2_zeros64_f16"));
-        assert_eq!(by(KernelsOf::Gpus).as_deref(), Some("q4_zeros64_f16"));
-        // The middle of unsigned codes is a zero point of symmetric ones.
-        let middle = |zero| {
-            held(storage(4, false, 32, Dtype::F16), |coding, _| coding.zeros = Some(Expr::number(zero)))
-        };
-        assert_eq!(middle(8.0).as_deref(), Some("q4_symmetric32_f16"));
-        assert_eq!(middle(7.0).as_deref(), Some("q4_zeros32_f16"));
-    }
-
-    #[test]
-    fn steps_of_units_are_held_as_superblocks() {
-        let superblocks = |bits, in_block| {
-            held(storage(bits, false, 32, Dtype::F16), |coding, units| {
-                let below = units.clone().times(Expr::number(-1.0));
-                coding.scales = steps(6, false, in_block, units);
-                coding.minima = Some(steps(6, false, in_block, below));
-            })
-        };
-        assert_eq!(superblocks(4, 8).as_deref(), Some("q4_superblocks"));
-        assert_eq!(superblocks(5, 8).as_deref(), Some("q5_superblocks"));
-        // Others have numbers of their own for each group.
-        assert_eq!(superblocks(6, 8).as_deref(), Some("q6_minima32_f32"));
-        assert_eq!(superblocks(4, 4).as_deref(), Some("q4_minima32_f32"));
-        let halves = |steps: &dyn Fn(Expr) -> OfGroups, dtype| {
-            held(storage(6, true, 16, dtype), |coding, units| coding.scales = steps(units))
-        };
-        assert_eq!(halves(&|units| steps(8, true, 16, units), Dtype::F16).as_deref(), Some("q6_halves"));
-        let narrow = |size| {
-            held(storage(3, true, size, Dtype::F16), |coding, units| {
-                coding.scales = steps(6, true, 16, units)
-            })
-        };
-        assert_eq!(narrow(16).as_deref(), Some("q3_halves"));
-        let with_minima = |bits| {
-            held(storage(2, false, 16, Dtype::F16), |coding, units| {
-                coding.scales = steps(bits, false, 16, units.clone());
-                coding.minima = Some(steps(bits, false, 16, units));
-            })
-        };
-        assert_eq!(with_minima(4).as_deref(), Some("q2_half_minima"));
-        assert_eq!(with_minima(5), None);
-        // An unsigned byte does not fit a signed one, and units are half precision.
-        assert_eq!(halves(&|units| steps(8, false, 16, units), Dtype::F16), None);
-        assert_eq!(halves(&|units| steps(8, true, 16, units), Dtype::F32), None);
-    }
-
-    #[test]
-    fn codes_that_look_up_known_numbers_are_held_as_they_are() {
-        let looked_up = |numbers: &[f32], units: bool| {
-            let list = Expr::Constant(numbers.to_vec());
-            held(storage(4, true, 32, Dtype::F16), |coding, sizes| {
-                coding.codes = Expr::Stored(0).unpack(4).lookup(list);
-                coding.numbers = Numbers::Floats { bits: 4 };
-                if units {
-                    coding.scales = steps(6, true, 8, sizes);
-                }
-            })
-        };
-        let [e2m1, iq4] = List::ALL.map(List::numbers);
-        // CPUs' kernels read powers of two as scales of this list.
-        assert_eq!(looked_up(&e2m1, false).as_deref(), Some("q5_symmetric32_f16"));
-        let powers = Expr::Constant(vec![0.5, 1.0, 2.0]);
-        let with_powers = held(storage(4, true, 32, Dtype::U8), |coding, steps| {
-            coding.codes = Expr::Stored(0).unpack(4).lookup(Expr::Constant(e2m1.to_vec()));
-            coding.numbers = Numbers::Floats { bits: 4 };
-            coding.scales = OfGroups::Numbers(steps.lookup(powers));
-        });
-        assert_eq!(with_powers.as_deref(), Some("q4_e2m1_32_f8_e8m0"));
-        assert_eq!(looked_up(&iq4, false).as_deref(), Some("q4_iq4_32_f16"));
-        assert_eq!(looked_up(&iq4, true).as_deref(), Some("q4_iq4_blocks"));
-        // No kernel has this list, but one reads integers of 5 bits.
-        let mut others = e2m1;
-        others[7] = 10.0;
-        assert_eq!(looked_up(&others, false).as_deref(), Some("q5_symmetric32_f16"));
-    }
-
-    #[test]
-    fn floats_of_eight_bits_are_held_in_blocks_of_any_size() {
-        let stored = |group: [usize; 2], numbers: Expr| {
-            let (mut storage, scales) = storage(8, true, 128, Dtype::BF16);
-            let coding = storage.coding.as_mut().unwrap();
-            coding.codes = Expr::Stored(0).unpack(8).lookup(numbers);
-            (coding.numbers, coding.group) = (Numbers::Floats { bits: 8 }, group);
-            coding.scales = OfGroups::Numbers(scales);
-            storage
-        };
-        let held = |storage: &Storage, columns, kernels| {
-            GroupForm::holding(storage, columns, false, kernels).map(GroupForm::name)
-        };
-        let blocks = stored([128, 128], e4m3());
-        assert_eq!(held(&blocks, 500, KernelsOf::Cpus).as_deref(), Some("q8_e4m3_128_bf16"));
-        assert_eq!(held(&blocks, 500, KernelsOf::Gpus), None);
-        let of_tensor = stored([8, 512], e4m3());
-        assert_eq!(held(&of_tensor, 512, KernelsOf::Cpus).as_deref(), Some("q8_e4m3_512_bf16"));
-        let others = Expr::Constant((0u8..=255).map(f32::from).map(f32::sqrt).collect());
-        assert_eq!(held(&stored([1, 128], others), 512, KernelsOf::Cpus), None);
-    }
-
-    #[test]
-    fn what_no_kernel_holds_exactly_is_decoded() {
-        type Change = fn(&mut Coding, Expr);
-        let changes: [Change; 5] = [
-            |coding, _| coding.numbers = Numbers::Floats { bits: 4 },
-            |coding, _| coding.group = [2, 32],
-            |coding, _| coding.group = [1, 16],
-            |coding, index| coding.column_groups = Some(index),
-            |coding, _| coding.transposed = true,
-        ];
-        for change in changes {
-            assert_eq!(held(storage(4, true, 32, Dtype::F16), change), None);
-        }
-        let (plain, _) = storage(4, true, 32, Dtype::F16);
-        assert_eq!(GroupForm::holding(&Storage { coding: None, ..plain }, 512, false, KernelsOf::Cpus), None);
-    }
-}
+mod tests;

@@ -75,7 +75,7 @@ pub(crate) use cuda_groups::{CudaGroups, GroupNumbers};
 pub(crate) use cuda_matmul::{CudaMatmul, CudaMatmulGated, CudaMatmulSum, CudaMatrix, Tiles};
 pub(crate) use embed::Embed;
 pub(crate) use executable::{CPU_CONTAINER, Call, Executable, Grid};
-pub(crate) use gather::{GatherGroups, GatherPanels, GatherRows, PanelTable};
+pub(crate) use gather::{GatherFloats, GatherGroups, GatherPanels, GatherRows, PanelTable};
 pub use isa::Isa;
 pub use linked::{LinkedFunction, LinkedKernels};
 pub(crate) use matmul::{Matmul, MatmulExperts, MatmulOperands};

@@ -134,8 +134,10 @@ impl Subject {
         let text = fs::read_to_string(&source).unwrap();
         // Weights in groups have a header for each instruction set.
         let in_groups = text.contains("matmul_groups.h");
-        let (has_avx512, has_amx) =
-            (in_groups || text.contains("__AVX512"), in_groups || text.contains("amx.h"));
+        let (has_avx512, has_amx) = (
+            in_groups || ["_mm512", "float_codes.h"].iter().any(|part| text.contains(part)),
+            in_groups || text.contains("amx.h"),
+        );
         if !has_avx512 && !has_amx {
             return;
         }
@@ -244,7 +246,7 @@ macro_rules! tests {
 }
 
 tests! {
-    cpu: activate append attention best chain common compensate_halves compensate_superblocks factor gather matmul_bf16 matmul_e4m3 matmul_float matmul_groups_2 matmul_groups_3 matmul_groups_4
+    cpu: activate append attention best chain common compensate_halves compensate_superblocks factor gather matmul_bf16 matmul_e4m3 matmul_f4 matmul_float matmul_groups_2 matmul_groups_3 matmul_groups_4
         matmul_groups_5 matmul_groups_6 matmul_groups_8 matmul_q8 norm panels quantize
         quantize_halves quantize_superblocks rotation route vector_product;
     cuda: append argmax attention copy embed experts gather matmul matmul_experts matvec norm_heads norm_rows

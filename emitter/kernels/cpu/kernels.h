@@ -114,7 +114,8 @@ MATMUL_GROUPS_OF(q8_symmetric)
 MATMUL_GROUPS_OF(q8_zeros)
 MATMUL_GROUPS_OF(q8_minima)
 
-// Products with weights in E4M3; matmul_e4m3.c documents the arguments.
+// Products with weights in floating-point numbers of 8 and 4 bits; float_codes.h
+// documents the arguments.
 void matmul_e4m3(const uint8_t *w, const uint8_t *w_scale, const float *a,
                  const int32_t *lengths, float *out, index batch, index tokens,
                  index n, index k, GROUPS_SIZES, index begin, index end);
@@ -122,6 +123,15 @@ void matmul_e4m3_experts(const uint8_t *w, const uint8_t *w_scale,
                          const float *a, const int32_t *experts,
                          const int32_t *begins, float *out, index n, index k,
                          GROUPS_SIZES, index begin, index end);
+
+void matmul_f4(const uint8_t *w, const uint8_t *w_scale, const float *a,
+               const int32_t *lengths, float *out, index batch, index tokens,
+               index n, index k, GROUPS_SIZES, index list, index begin,
+               index end);
+void matmul_f4_experts(const uint8_t *w, const uint8_t *w_scale, const float *a,
+                       const int32_t *experts, const int32_t *begins,
+                       float *out, index n, index k, GROUPS_SIZES, index list,
+                       index begin, index end);
 
 void matmul_f32(const float *w, const float *a, const int32_t *lengths,
                 float *out, index batch, index tokens, index n, index k,
@@ -224,6 +234,11 @@ void gather_panels_q8(const int8_t *w, const float *w_scale, GATHER_ROWS,
                       index step, GATHER_RANGE);
 void gather_groups(const uint8_t *w, const uint8_t *w_scale, GATHER_ROWS,
                    index bits, index form, GROUPS_SIZES, GATHER_RANGE);
+
+void gather_e4m3(const uint8_t *w, const uint8_t *w_scale, GATHER_ROWS,
+                 GROUPS_SIZES, GATHER_RANGE);
+void gather_f4(const uint8_t *w, const uint8_t *w_scale, GATHER_ROWS,
+               GROUPS_SIZES, index list, GATHER_RANGE);
 
 // Cosines and sines of positions.
 void rotation(const int32_t *positions, const int32_t *count,

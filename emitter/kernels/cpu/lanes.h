@@ -6,7 +6,7 @@
 
 #include "../common.h"
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(__AVX512VNNI__)
 #define LANES 16
 #define REGISTERS 32
 #elif defined(__AVX2__)

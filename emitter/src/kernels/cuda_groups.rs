@@ -57,7 +57,7 @@ impl CudaGroups {
             Scales::Symmetric(of)
             | Scales::Zeros(of)
             | Scales::Minima(of)
-            | Scales::E4m3(of)
+            | Scales::Floats(_, of)
             | Scales::Listed(_, of) => {
                 if of.size == self.inputs {
                     of.size
@@ -89,9 +89,9 @@ impl CudaGroups {
             Scales::Symmetric(of)
             | Scales::Zeros(of)
             | Scales::Minima(of)
-            | Scales::E4m3(of)
+            | Scales::Floats(_, of)
             | Scales::Listed(_, of) => size(of),
-            // No kernel of GPUs reads minima of halves, or E4M3.
+            // No kernel of GPUs reads minima of halves, or floats.
             Scales::Superblocks | Scales::HalfMinima => 2 * Dtype::F16.bitsize() / 8,
             Scales::Halves | Scales::ListedBlocks => Dtype::F16.bitsize() / 8,
         })
@@ -100,7 +100,7 @@ impl CudaGroups {
     /// Returns the second numbers, if there are any.
     pub(crate) fn seconds(self) -> Option<GroupNumbers> {
         match self.form.scales {
-            Scales::Symmetric(_) | Scales::E4m3(_) | Scales::Listed(..) => None,
+            Scales::Symmetric(_) | Scales::Floats(..) | Scales::Listed(..) => None,
             Scales::Zeros(_) => Some(self.of_runs(1)),
             Scales::Minima(of) => Some(self.of_runs(of.dtype.bitsize() / 8)),
             Scales::Superblocks | Scales::Halves | Scales::HalfMinima => Some(self.of_groups(2)),

@@ -2,7 +2,7 @@
 
 use super::{
     arguments::{Argument, Arguments, Kernel, KernelFunction, arguments, kernels},
-    groups::GroupFormat,
+    groups::{FloatFormat, GroupFormat},
 };
 use crate::{graph::Tensor, types::TensorType};
 
@@ -60,11 +60,36 @@ arguments! {
         width: usize,
         format: GroupFormat,
     }
+
+    /// Looks up rows of panels of weights whose codes are floating-point numbers.
+    struct GatherFloats {
+        w: Tensor,
+        w_scale: Tensor,
+        ids: Tensor,
+        /// The number of rows that are wanted.
+        count: Tensor,
+        out: TensorType,
+        width: usize,
+        format: FloatFormat,
+    }
 }
 
 kernels! {
     GatherRows => "gather", "gather_rows";
     GatherGroups => "gather", "gather_groups";
+}
+
+impl Kernel for GatherFloats {
+    fn function(&self) -> KernelFunction {
+        match self.format.list {
+            Some(_) => KernelFunction { file: "matmul_f4", name: "gather_f4" },
+            None => KernelFunction { file: "matmul_e4m3", name: "gather_e4m3" },
+        }
+    }
+
+    fn arguments(self) -> Arguments {
+        Arguments::of(self)
+    }
 }
 
 impl Kernel for GatherPanels {

@@ -1,9 +1,10 @@
 //! Weights in groups as `groups.h` numbers and `matmul_groups.h` names their forms.
 
+use mlxcel_models::FloatCodes;
 use safetensors::Dtype;
 
 use super::{
-    arguments::{KernelFunction, arguments},
+    arguments::{Argument, Arguments, KernelFunction, arguments},
     numbers::element_number,
 };
 use crate::group_form::{GroupForm, Groups, List, Scales};
@@ -29,7 +30,7 @@ impl From<GroupForm> for GroupSizes {
             Scales::Symmetric(groups)
             | Scales::Zeros(groups)
             | Scales::Minima(groups)
-            | Scales::E4m3(groups)
+            | Scales::Floats(_, groups)
             | Scales::Listed(_, groups) => {
                 let Groups { size, dtype } = groups;
                 (size, dtype)
@@ -54,10 +55,39 @@ impl From<GroupForm> for GroupFormat {
             Scales::Listed(List::Iq4, _) => 6,
             Scales::ListedBlocks => 7,
             Scales::HalfMinima => 8,
-            // It has a kernel of its own, which is not told, and no rows of it are looked up.
-            Scales::E4m3(_) => 9,
+            // They have kernels of their own, which are not told.
+            Scales::Floats(..) => 9,
         };
         Self { bits: form.bits, form: number, sizes: form.into() }
+    }
+}
+
+/// How weights are stored whose codes are floating-point numbers.
+#[derive(Debug, Clone)]
+pub(crate) struct FloatFormat {
+    sizes: GroupSizes,
+    /// What codes of 4 bits stand for: `number_list` of `matmul_f4.c`. The kernel of 8 bits is not told.
+    pub(super) list: Option<usize>,
+}
+
+impl From<GroupForm> for FloatFormat {
+    fn from(form: GroupForm) -> Self {
+        let list = match form.scales {
+            Scales::Floats(FloatCodes::E2m1, _) => Some(0),
+            Scales::Floats(FloatCodes::Nf4, _) => Some(1),
+            Scales::Floats(FloatCodes::Fp4, _) => Some(2),
+            _ => None,
+        };
+        Self { sizes: form.into(), list }
+    }
+}
+
+impl Argument for FloatFormat {
+    fn add_to(self, arguments: &mut Arguments, name: &'static str) {
+        self.sizes.add_to(arguments, name);
+        if let Some(list) = self.list {
+            list.add_to(arguments, "list");
+        }
     }
 }
 
@@ -95,7 +125,8 @@ products! {
     5 Scales::Superblocks => "matmul_groups_5", "matmul_q5_superblocks";
     6 Scales::Minima(_) => "matmul_groups_6", "matmul_q6_minima";
     6 Scales::Halves => "matmul_groups_6", "matmul_q6_halves";
-    8 Scales::E4m3(_) => "matmul_e4m3", "matmul_e4m3";
+    4 Scales::Floats(..) => "matmul_f4", "matmul_f4";
+    8 Scales::Floats(..) => "matmul_e4m3", "matmul_e4m3";
     8 Scales::Symmetric(_) => "matmul_groups_8", "matmul_q8_symmetric";
     8 Scales::Zeros(_) => "matmul_groups_8", "matmul_q8_zeros";
     8 Scales::Minima(_) => "matmul_groups_8", "matmul_q8_minima";

@@ -2,7 +2,7 @@
 
 use super::{
     arguments::{Argument, Arguments, Kernel, KernelFunction, arguments},
-    groups::{GroupSizes, products},
+    groups::{FloatFormat, GroupSizes, products},
 };
 use crate::{graph::Tensor, group_form::GroupForm, types::TensorType};
 
@@ -19,8 +19,8 @@ pub(crate) enum MatmulOperands {
     Bf16Pairs { w: Tensor, a: Tensor },
     /// Both in 8 bits.
     Q8 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor },
-    /// Weights in E4M3, rows in `f32`.
-    E4m3 { form: GroupForm, w: Tensor, w_scale: Tensor, a: Tensor },
+    /// Weights in floating-point numbers of 8 or 4 bits, rows in `f32`.
+    Floats { form: GroupForm, w: Tensor, w_scale: Tensor, a: Tensor },
     /// Weights of a form in groups, rows as sums of `terms` rows in 8 bits in groups of 32.
     Groups {
         form: GroupForm,
@@ -42,7 +42,7 @@ impl MatmulOperands {
             Self::F16 { .. } => ("matmul_float", ["matmul_f16", "matmul_f16_experts"]),
             Self::Bf16Pairs { .. } => ("matmul_bf16", ["matmul_bf16_pairs", "matmul_bf16_pairs_experts"]),
             Self::Q8 { .. } => ("matmul_q8", ["matmul_q8", "matmul_q8_experts"]),
-            Self::E4m3 { form, .. } | Self::Groups { form, .. } => return products(form),
+            Self::Floats { form, .. } | Self::Groups { form, .. } => return products(form),
         };
         names.map(|name| KernelFunction { file, name })
     }
@@ -50,7 +50,7 @@ impl MatmulOperands {
     /// Adds the sizes that only weights in groups have, after the others.
     fn add_group_sizes(self, arguments: &mut Arguments) {
         match self {
-            Self::E4m3 { form, .. } => GroupSizes::from(form).add_to(arguments, ""),
+            Self::Floats { form, .. } => FloatFormat::from(form).add_to(arguments, ""),
             Self::Groups { form, terms, .. } => {
                 GroupSizes::from(form).add_to(arguments, "");
                 terms.add_to(arguments, "terms");
@@ -70,7 +70,7 @@ impl Argument for MatmulOperands {
             Self::Q8 { w, w_scale, a, a_scale } => {
                 add(&[("w", w), ("w_scale", w_scale), ("a", a), ("a_scale", a_scale)]);
             }
-            Self::E4m3 { w, w_scale, a, .. } => add(&[("w", w), ("w_scale", w_scale), ("a", a)]),
+            Self::Floats { w, w_scale, a, .. } => add(&[("w", w), ("w_scale", w_scale), ("a", a)]),
             Self::Groups { w, w_scale, a, a_scale, a_sums, .. } => {
                 add(&[("w", w), ("w_scale", w_scale), ("a", a), ("a_scale", a_scale), ("a_sums", a_sums)])
             }

@@ -8,6 +8,7 @@ pub(crate) fn element_number(ty: Dtype) -> usize {
     match ty {
         Dtype::BF16 => 1,
         Dtype::F16 => 2,
+        Dtype::F8_E4M3 => 4,
         _ => 0,
     }
 }

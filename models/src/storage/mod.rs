@@ -20,6 +20,6 @@ pub use part::StoragePart;
 pub use scheme::Scheme;
 pub use schemes::{
     gguf::lists::{IQ4, TWICE_E2M1},
-    numbers::e4m3,
+    numbers::FloatCodes,
 };
 pub use tensors::{StoredTensors, WrongStorage};

@@ -121,9 +121,12 @@ impl Scheme {
             Self::Fp8(_) => {
                 &[".input_scale", ".activation_scale", ".kv_scale", ".k_scale", ".v_scale", ".q_scale"]
             }
-            Self::BitsAndBytes(_) => {
-                &[".weight_format", ".quant_state.bitsandbytes__nf4", ".quant_state.bitsandbytes__fp4"]
-            }
+            Self::BitsAndBytes(_) => &[
+                ".weight_format",
+                ".quant_map",
+                ".quant_state.bitsandbytes__nf4",
+                ".quant_state.bitsandbytes__fp4",
+            ],
             Self::CompressedTensors(_) => &[
                 ".weight_shape",
                 ".weight_g_idx",

@@ -3,7 +3,7 @@
 use super::{
     coding::{Coding, Numbers, OfGroups},
     expr::Expr,
-    schemes::numbers::are_e4m3,
+    schemes::numbers::FloatCodes,
 };
 
 /// The most bits of a whole number.
@@ -16,28 +16,31 @@ impl Coding {
         lists(&self.codes)
     }
 
-    /// Returns whether codes are the 8 bits of E4M3.
+    /// Returns what codes stand for, if they are floating-point numbers of a known type.
     #[must_use]
-    pub fn is_e4m3(&self) -> bool {
-        self.list().is_some_and(are_e4m3)
+    pub fn float_codes(&self) -> Option<FloatCodes> {
+        FloatCodes::of_list(self.list()?)
     }
 
     /// Returns codes that are places in [`Self::list`].
     #[must_use]
     pub fn places(&self) -> Expr {
-        // Lists are short.
-        let places = |list: &[f32]| (0u16..).zip(list).map(|(place, _)| f32::from(place)).collect();
         self.codes.clone().with_lists(&places)
     }
 
-    /// Returns the same weight with codes that are whole numbers, if they are multiples of one power of two.
+    /// Returns the same weight with codes that are whole numbers, if they are multiples of one power of two, or of one number in
+    /// each row.
     ///
     /// MXFP4's numbers are multiples of 0.5 up to 6, and so integers of 5 bits; those of `IQ4_NL` have 8 bits. The product of
-    /// code and scale is the same number, because the unit is a power of two.
+    /// code and scale is the same number, because the unit is a power of two. Of rows it is that, or the float next to it:
+    /// bitsandbytes multiplies its 8-bit codes by two numbers.
     #[must_use]
     pub fn in_whole_numbers(&self) -> Option<Self> {
         if let Numbers::Integers { .. } = self.numbers {
             return Some(self.clone());
+        }
+        if let Some(of_rows) = self.in_rows() {
+            return Some(of_rows);
         }
         let (unit, bits) = whole_numbers(lists(&self.codes)?)?;
         let codes = self.codes.clone().with_lists(&|list| list.iter().map(|number| number / unit).collect());
@@ -53,6 +56,56 @@ impl Coding {
         let numbers = Numbers::Integers { bits, signed: true };
         Some(Self { codes: codes.integers(), numbers, scales, ..self.clone() })
     }
+
+    /// Returns the same weight with codes that are whole numbers, if they are those times a number for each row.
+    fn in_rows(&self) -> Option<Self> {
+        let (Expr::Product(codes, by), OfGroups::Numbers(scales)) = (&self.codes, &self.scales) else {
+            return None;
+        };
+        let (Expr::Floats(codes), Numbers::Floats { bits }) = (&**codes, self.numbers) else { return None };
+        let is_whole = matches!(**codes, Expr::Integers(_));
+        if !is_whole || !by.is_same_in_columns() || scales.as_number().is_none() {
+            return None;
+        }
+        let numbers = Numbers::Integers { bits, signed: true };
+        let scales = OfGroups::Numbers((**by).clone().times(scales.clone()));
+        Some(Self { codes: (**codes).clone(), numbers, scales, ..self.clone() })
+    }
+}
+
+impl Expr {
+    /// Returns codes in E4M3, and of what unit they are the numbers, if elements are so: `[…, columns]` both, with one unit in all
+    /// columns of a row.
+    ///
+    /// The product of code and unit is the element, or the float next to it where the element is a quotient.
+    #[must_use]
+    pub fn in_e4m3(&self) -> Option<[Self; 2]> {
+        Some(match self {
+            Self::Lookup(..) if lists(self).and_then(FloatCodes::of_list) == Some(FloatCodes::E4m3) => {
+                let ones = |list: &[f32]| vec![1.0; list.len()];
+                [self.clone().with_lists(&places).integers(), self.clone().with_lists(&ones)]
+            }
+            Self::Quotient(one, unit) if unit.is_same_in_columns() => {
+                let [codes, of] = one.in_e4m3()?;
+                [codes, of.divided_by((**unit).clone())]
+            }
+            Self::Product(one, unit) if unit.is_same_in_columns() => {
+                let [codes, of] = one.in_e4m3()?;
+                [codes, of.times((**unit).clone())]
+            }
+            _ => return None,
+        })
+    }
+
+    /// Returns whether the last dimension is one element, as the expression is written.
+    fn is_same_in_columns(&self) -> bool {
+        matches!(self, Self::Reshape(_, shape) if shape.last() == Some(&1))
+    }
+}
+
+/// Returns the places of a list's numbers. Lists are short.
+fn places(list: &[f32]) -> Vec<f32> {
+    (0u16..).zip(list).map(|(place, _)| f32::from(place)).collect()
 }
 
 /// Returns the numbers of the list that all elements of an expression come from.
@@ -98,15 +151,49 @@ mod tests {
     }
 
     #[test]
-    fn joined_codes_of_e4m3_are_recognized() {
-        let numbers = crate::storage::schemes::numbers::e4m3();
-        let codes = |count| Expr::Stored(0).unpack(8).lookup(numbers.clone()).reshape(&[count, 32]);
-        let joined = Expr::Concatenate(vec![codes(2), codes(3)], 0);
-        let of = |codes| Coding::in_groups(codes, Numbers::Floats { bits: 8 }, 32, Expr::number(1.0));
-        assert!(of(joined.clone()).is_e4m3());
-        let other = codes(2).with_lists(&|list| list.iter().map(|number| number * 2.0).collect());
-        assert!(!of(other.clone()).is_e4m3());
-        assert!(!of(Expr::Concatenate(vec![joined, other], 0)).is_e4m3());
+    fn joined_codes_of_floats_are_recognized() {
+        for known in FloatCodes::ALL {
+            let codes = |count| Expr::Stored(0).unpack(8).lookup(known.list()).reshape(&[count, 32]);
+            let of = |codes| Coding::in_groups(codes, Numbers::Floats { bits: 8 }, 32, Expr::number(1.0));
+            let joined = Expr::Concatenate(vec![codes(2), codes(3)], 0);
+            assert_eq!(of(joined.clone()).float_codes(), Some(known));
+            let other = codes(2).with_lists(&|list| list.iter().map(|number| number * 3.0).collect());
+            assert_eq!(of(other.clone()).float_codes(), None);
+            assert_eq!(of(Expr::Concatenate(vec![joined, other], 0)).float_codes(), None);
+        }
+    }
+
+    #[test]
+    fn whole_numbers_times_a_number_of_each_row_are_whole() {
+        let whole = Expr::Stored(0).integers();
+        let of = |by: &[usize], scales| {
+            let codes = whole.clone().floats().times(Expr::Stored(1).floats().reshape(by));
+            Coding::in_groups(codes, Numbers::Floats { bits: 8 }, 32, scales).in_whole_numbers()
+        };
+        let found = of(&[4, 1], Expr::number(0.5)).unwrap();
+        assert_eq!(
+            (found.codes, found.numbers),
+            (whole.clone(), Numbers::Integers { bits: 8, signed: true })
+        );
+        let scales = Expr::Stored(1).floats().reshape(&[4, 1]).times(Expr::number(0.5));
+        assert_eq!(found.scales, OfGroups::Numbers(scales));
+        assert!(of(&[1, 32], Expr::number(0.5)).is_none());
+        assert!(of(&[4, 1], Expr::Stored(2)).is_none());
+    }
+
+    #[test]
+    fn scales_in_e4m3_have_a_unit() {
+        let stored = || Expr::Stored(0).unpack(8).lookup(FloatCodes::E4m3.list());
+        let unit = |index| Expr::Stored(index).floats().reshape(&[1, 1]);
+        let [codes, units] = stored().divided_by(unit(1)).in_e4m3().unwrap();
+        let places = Expr::Constant((0u8..=255).map(f32::from).collect());
+        assert_eq!(codes, Expr::Stored(0).unpack(8).lookup(places).integers());
+        let ones = Expr::Stored(0).unpack(8).lookup(Expr::Constant(vec![1.0; 256]));
+        assert_eq!(units, ones.divided_by(unit(1)));
+        // Units of columns, and scales that are something else.
+        assert_eq!(stored().times(Expr::Stored(1).floats().reshape(&[1, 4])).in_e4m3(), None);
+        assert_eq!(Expr::Concatenate(vec![stored(), stored()], 1).in_e4m3(), None);
+        assert_eq!(unit(1).in_e4m3(), None);
     }
 
     #[test]

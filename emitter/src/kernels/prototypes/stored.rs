@@ -1,6 +1,6 @@
 //! Weights in every form of groups, as a checkpoint may store them.
 
-use mlxcel_models::{Coding, Expr, Numbers, OfGroups, Storage, StoredTensor, Weight, e4m3};
+use mlxcel_models::{Coding, Expr, FloatCodes, Numbers, OfGroups, Storage, StoredTensor, Weight};
 use safetensors::Dtype;
 
 use crate::group_form::{GroupForm, Groups, KernelsOf, List, Scales};
@@ -8,12 +8,12 @@ use crate::group_form::{GroupForm, Groups, KernelsOf, List, Scales};
 /// Returns every form that there is a kernel for.
 pub(super) fn group_forms() -> Vec<GroupForm> {
     let groups = Groups { size: 64, dtype: Dtype::BF16 };
-    let of_groups =
-        [Scales::Symmetric(groups), Scales::Zeros(groups), Scales::Minima(groups), Scales::E4m3(groups)];
+    let of_groups = [Scales::Symmetric(groups), Scales::Zeros(groups), Scales::Minima(groups)];
+    let floats = FloatCodes::ALL.map(|codes| Scales::Floats(codes, groups));
     let exponents = Groups { dtype: Dtype::F8_E8M0, ..groups };
     let lists = [(List::Iq4, groups), (List::E2m1, exponents)].map(|(list, of)| Scales::Listed(list, of));
     let of_blocks = [Scales::Superblocks, Scales::Halves, Scales::HalfMinima, Scales::ListedBlocks];
-    let all = of_groups.into_iter().chain(lists).chain(of_blocks);
+    let all = of_groups.into_iter().chain(floats).chain(lists).chain(of_blocks);
     let of_scales =
         |scales: Scales| scales.widths(KernelsOf::Cpus).iter().map(move |&bits| GroupForm { bits, scales });
     all.flat_map(of_scales).collect()
@@ -32,7 +32,7 @@ pub(super) fn stored_in(form: GroupForm, weight: &Weight) -> Storage {
     let signed = list.is_some() || matches!(form.scales, Scales::Symmetric(_) | Scales::Halves);
     let codes = stored(Dtype::I8, inputs);
     let codes = match form.scales {
-        Scales::E4m3(_) => codes.lookup(e4m3()),
+        Scales::Floats(codes_of, _) => codes.lookup(codes_of.list()),
         _ => list.map_or(codes.clone(), |list| codes.lookup(Expr::Constant(list.numbers().to_vec()))),
     };
     let mut steps = |bits, signed, size: usize| OfGroups::Steps {
@@ -53,7 +53,7 @@ pub(super) fn stored_in(form: GroupForm, weight: &Weight) -> Storage {
         }
         Scales::Symmetric(Groups { size, dtype })
         | Scales::Zeros(Groups { size, dtype })
-        | Scales::E4m3(Groups { size, dtype })
+        | Scales::Floats(_, Groups { size, dtype })
         | Scales::Listed(_, Groups { size, dtype }) => {
             (Some(OfGroups::Numbers(stored(dtype, inputs / size).floats())), None, size)
         }
@@ -70,7 +70,7 @@ pub(super) fn stored_in(form: GroupForm, weight: &Weight) -> Storage {
     let coding = Coding {
         codes: if form.takes_floats() { codes } else { codes.integers() },
         numbers: if form.takes_floats() {
-            Numbers::Floats { bits: 8 }
+            Numbers::Floats { bits: form.bits }
         } else {
             Numbers::Integers { bits: form.bits, signed }
         },

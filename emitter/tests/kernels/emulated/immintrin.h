@@ -31,6 +31,8 @@
 #include <simde/x86/avx512/srli.h>
 #include <simde/x86/avx512/storeu.h>
 #include <simde/x86/avx512/sub.h>
+#include <simde/x86/avx512/unpackhi.h>
+#include <simde/x86/avx512/unpacklo.h>
 #include <simde/x86/avx512/xor.h>
 
 // After SIMDe, which would otherwise use the instructions.

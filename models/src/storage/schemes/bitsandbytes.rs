@@ -7,7 +7,10 @@
 use safetensors::Dtype;
 use serde_json::Value;
 
-use super::names::{matrix, module};
+use super::{
+    names::{matrix, module},
+    numbers::FloatCodes,
+};
 use crate::{
     error::Error,
     json::Json,
@@ -57,9 +60,9 @@ impl BitsAndBytes {
         })
     }
 
-    /// Returns whether the bytes of a tensor are needed: JSON, or the number of a layout.
+    /// Returns whether the bytes of a tensor are needed: JSON, the numbers of codes, or the number of a layout.
     pub(in crate::storage) fn reads(name: &str) -> bool {
-        name.contains(STATE) || name.ends_with(LAYOUT)
+        name.contains(STATE) || name.ends_with(LAYOUT) || name.ends_with(NUMBERS)
     }
 
     pub(in crate::storage) fn storage(
@@ -87,6 +90,9 @@ impl BitsAndBytes {
 
 /// What the name of the JSON text has between those of the weight and of the type.
 const STATE: &str = ".quant_state.bitsandbytes__";
+
+/// What the name of the list of numbers has after that of the weight.
+const NUMBERS: &str = ".quant_map";
 
 /// What the name of a layout's number has after that of the module.
 const LAYOUT: &str = ".weight_format";
@@ -130,8 +136,14 @@ fn four_bits(
     let blocks = elements.div_ceil(block);
     let bytes = parts.take(&weight.name, &[Dtype::U8], &[elements / 2, 1])?;
     // Each byte has the first code in its high half.
-    let codes = bytes.unpack(4).reorder(&[1, 0]).reshape(&[1, elements]);
-    let numbers = parts.floats(&name("quant_map"), &[16])?;
+    let codes = bytes.unpack(4).reorder(&[1, 0]);
+    let numbers = match known_numbers(&format!("{}{NUMBERS}", weight.name), tensors) {
+        Some(known) => known.list(),
+        None => parts.floats(&format!("{}{NUMBERS}", weight.name), &[16])?,
+    };
+    // Where blocks do not end with rows, all elements are a row.
+    let [rows, columns] = matrix(weight)?;
+    let shape = if columns.is_multiple_of(block) { [rows, columns] } else { [1, elements] };
     let scales = if tensors.has(&name("nested_absmax")) {
         let nested = state["nested_blocksize"].as_u64();
         if nested != Some(NESTED_BLOCK as u64) {
@@ -153,5 +165,15 @@ fn four_bits(
     } else {
         parts.floats(&name("absmax"), &[blocks])?.reshape(&[1, blocks])
     };
-    Ok(Coding::in_groups(codes.lookup(numbers), Numbers::Floats { bits: 4 }, block, scales))
+    let codes = codes.reshape(&shape).lookup(numbers);
+    let scales = scales.reshape(&[shape[0], shape[1].div_ceil(block)]);
+    Ok(Coding::in_groups(codes, Numbers::Floats { bits: 4 }, block, scales))
+}
+
+/// Returns what codes stand for, if their numbers are those of a type.
+fn known_numbers(name: &str, tensors: &StoredTensors) -> Option<FloatCodes> {
+    let tensor = tensors.get(name)?;
+    let (numbers, []) = tensors.contents(name)?.as_chunks::<4>() else { return None };
+    let numbers: Vec<_> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    (tensor.dtype == Dtype::F32 && tensor.shape == [16]).then(|| FloatCodes::of_list(&numbers))?
 }

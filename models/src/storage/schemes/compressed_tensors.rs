@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     names::{Excluded, matrix, module, whole_groups},
-    numbers::{e2m1, e4m3, e8m0},
+    numbers::{FloatCodes, e8m0},
 };
 use crate::{
     error::Error,
@@ -197,12 +197,12 @@ impl Settings {
             }
             Format::Floats | Format::Mxfp8 => {
                 let codes = parts.take(&weight.name, &[Dtype::F8_E4M3], &[rows, columns])?;
-                (codes.unpack(8).lookup(e4m3()), floats)
+                (codes.unpack(8).lookup(FloatCodes::E4m3.list()), floats)
             }
             Format::Nvfp4 | Format::Mxfp4 => {
                 whole_groups(&weight.name, columns, of_columns)?;
                 let bytes = parts.take(&name("weight_packed"), &[Dtype::U8], &[rows, columns / 2])?;
-                (bytes.unpack(4).lookup(e2m1()), floats)
+                (bytes.unpack(4).lookup(FloatCodes::E2m1.list()), floats)
             }
         };
         if matches!(format, Format::Packed | Format::Integers) {
@@ -246,7 +246,8 @@ impl Settings {
         let scale = name("weight_scale");
         match self.format {
             Format::Nvfp4 => {
-                let scales = parts.take(&scale, &[Dtype::F8_E4M3], &groups)?.unpack(8).lookup(e4m3());
+                let scales =
+                    parts.take(&scale, &[Dtype::F8_E4M3], &groups)?.unpack(8).lookup(FloatCodes::E4m3.list());
                 let by = parts.floats(&name("weight_global_scale"), &[1])?.reshape(&[1, 1]);
                 Ok(scales.divided_by(by))
             }

@@ -8,7 +8,7 @@ use safetensors::Dtype;
 
 use super::{
     names::{Excluded, matrix, module},
-    numbers::{e4m3, e8m0},
+    numbers::{FloatCodes, e8m0},
 };
 use crate::{
     error::Error,
@@ -71,7 +71,10 @@ impl Fp8 {
             false => (format!("{}_scale_inv", weight.name), self.block),
         };
         let mut parts = Parts::new(tensors);
-        let codes = parts.take(&weight.name, &[Dtype::F8_E4M3], &[rows, columns])?.unpack(8).lookup(e4m3());
+        let codes = parts
+            .take(&weight.name, &[Dtype::F8_E4M3], &[rows, columns])?
+            .unpack(8)
+            .lookup(FloatCodes::E4m3.list());
         let group @ [of_rows, of_columns] = block.unwrap_or([rows, columns]);
         let groups = [rows.div_ceil(of_rows), columns.div_ceil(of_columns)];
         // The scale of a whole tensor has no dimensions, or some of size 1.

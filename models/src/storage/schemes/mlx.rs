@@ -11,7 +11,7 @@ use safetensors::Dtype;
 
 use super::{
     names::{matrix, module, whole_groups},
-    numbers::{e2m1, e4m3, e8m0},
+    numbers::{FloatCodes, e8m0},
 };
 use crate::{
     error::Error,
@@ -151,9 +151,9 @@ impl Mlx {
             }
             Mode::Mx | Mode::Nvfp4 => {
                 let all = parts.take(&scales, &[Dtype::U8], &shape(groups))?;
-                let list = if mode == Mode::Mx { e8m0() } else { e4m3() };
+                let list = if mode == Mode::Mx { e8m0() } else { FloatCodes::E4m3.list() };
                 let scales = pick(all, groups).unpack(8).lookup(list);
-                let numbers = if bits == 4 { e2m1() } else { e4m3() };
+                let numbers = if bits == 4 { FloatCodes::E2m1.list() } else { FloatCodes::E4m3.list() };
                 Coding::in_groups(codes.lookup(numbers), Numbers::Floats { bits }, group, scales)
             }
         })

@@ -5,7 +5,7 @@
 
 use safetensors::Dtype;
 
-use super::numbers::{e2m1, e8m0};
+use super::numbers::{FloatCodes, e8m0};
 use crate::{
     error::Error,
     json::Json,
@@ -50,7 +50,7 @@ impl Mxfp4 {
         let blocks = parts.take(&blocks, &[Dtype::U8], &[experts, outputs, groups, GROUP / 2])?;
         let scales = format!("{}_scales", weight.name);
         let scales = parts.take(&scales, &[Dtype::U8], &[experts, outputs, groups])?;
-        let codes = blocks.unpack(4).reshape(&[experts, outputs, inputs]).lookup(e2m1());
+        let codes = blocks.unpack(4).reshape(&[experts, outputs, inputs]).lookup(FloatCodes::E2m1.list());
         let scales = scales.unpack(8).lookup(e8m0());
         let coding = Coding::in_groups(codes, Numbers::Floats { bits: 4 }, GROUP, scales);
         Ok(parts.finish(Coding { transposed: true, ..coding }))

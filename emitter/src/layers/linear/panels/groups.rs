@@ -14,8 +14,8 @@ use crate::{
     decode::fields,
     form::Activation,
     graph::{Graph, Tensor},
-    group_form::{GROUP, GroupForm, SUPERBLOCK, Scales},
-    kernels::{GatherGroups, Isa, MatmulOperands},
+    group_form::{GROUP, GroupForm, INPUTS_OF_4_BITS, SUPERBLOCK, Scales, UNIT_GROUPS},
+    kernels::{GatherFloats, GatherGroups, Isa, MatmulOperands},
     layers::{
         builder::Builder,
         gather,
@@ -39,7 +39,7 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>, 
     let [w, w_scale] = packed(b, isa, weights, form);
     let x = b.in_column_order(weights, x, form);
     let operands = if form.takes_floats() {
-        MatmulOperands::E4m3 { form, w, w_scale, a: x }
+        MatmulOperands::Floats { form, w, w_scale, a: x }
     } else {
         let rows = quantized_rows(b, isa, x, Activation::Groups);
         let [a, a_scale, a_sums] = [rows[0], rows[1], rows[2]];
@@ -55,6 +55,17 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>, 
 pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, ids: Tensor, form: GroupForm) -> Tensor {
     let [w, w_scale] = packed(b, isa, Weights::Layers(&[weight.into()]), form);
     let (_, width) = Matrix::from(weight).size();
+    if form.takes_floats() {
+        return gather::call(b, isa, ids, width, |count, out| GatherFloats {
+            w,
+            w_scale,
+            ids,
+            count,
+            out,
+            width,
+            format: form.into(),
+        });
+    }
     gather::call(b, isa, ids, width, |count, out| GatherGroups {
         w,
         w_scale,
@@ -74,7 +85,7 @@ fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>, form: GroupForm) 
             let parts: Vec<_> = parts.iter().map(|&part| split_into_panels(g, part, lanes)).collect();
             let [codes, of_groups @ ..] = parts.as_slice() else { return vec![] };
             let codes = if form.takes_floats() {
-                inputs_first(g, *codes)
+                float_codes(g, *codes, form.bits)
             } else {
                 blocks_of_codes(g, *codes, form.bits)
             };
@@ -83,15 +94,30 @@ fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>, form: GroupForm) 
     [made[0], made[1]]
 }
 
-/// Returns the outputs of a panel. Those of E4M3 are as floats', see `matmul_e4m3.c`.
+/// Returns the outputs of a panel. Codes that are floats have as many as floats, see `float_codes.h`.
 fn outputs_of_panel(isa: Isa, form: GroupForm) -> usize {
     if form.takes_floats() { float::LANES } else { isa.group_outputs() }
 }
 
-/// Returns bytes, `[panels, inputs, lanes]`, for `[panels, lanes, inputs]`.
-fn inputs_first(g: &mut Graph, codes: Tensor) -> Tensor {
-    let bytes = g.convert(codes, Dtype::I8);
-    g.transpose(bytes, &[0, 2, 1])
+/// Returns bytes of codes that are floats, inputs first, for `[panels, lanes, inputs]`.
+///
+/// Codes of 8 bits are `[panels, inputs, lanes]`, those of 4 bits `[panels, inputs / 4, 32]`, as `matmul_f4.c` documents.
+fn float_codes(g: &mut Graph, codes: Tensor, bits: usize) -> Tensor {
+    let &[panels, _, inputs] = g.shape(codes) else { return codes };
+    if bits == 8 {
+        let bytes = g.convert(codes, Dtype::I8);
+        return g.transpose(bytes, &[0, 2, 1]);
+    }
+    let blocks = inputs / INPUTS_OF_4_BITS;
+    // Lanes are halves of a byte, halves of a block, and columns of a vector of 4.
+    let codes = g.reshape(codes, &[panels, 2, 2, 4, blocks, INPUTS_OF_4_BITS]);
+    let [low, high] = [0, 1].map(|half| g.slice_dimension(codes, 1, half, half + 1));
+    let high = g.with_number(high, 4, Graph::shift_left);
+    let bytes = g.or(low, high);
+    let bytes = g.reshape(bytes, &[panels, 2, 4, blocks, INPUTS_OF_4_BITS]);
+    let bytes = g.convert(bytes, Dtype::I8);
+    let bytes = g.transpose(bytes, &[0, 3, 1, 4, 2]);
+    g.reshape(bytes, &[panels, blocks, 8 * INPUTS_OF_4_BITS])
 }
 
 /// Returns blocks of codes, `[panels, groups, bytes]`, for `[panels, lanes, inputs]`.
@@ -153,7 +179,15 @@ fn blocks_of_scales(g: &mut Graph, parts: &[Tensor], form: GroupForm) -> Tensor 
     // [panels, …, lanes]
     let parts: Vec<_> = parts.iter().map(|&part| g.transpose(part, &[0, 2, 1])).collect();
     let bytes = match (form.scales, parts.as_slice()) {
-        (Scales::Symmetric(_) | Scales::E4m3(_) | Scales::Listed(..), &[scales]) => vec![bytes_of(g, scales)],
+        (Scales::Symmetric(_) | Scales::Floats(..) | Scales::Listed(..), &[scales]) => {
+            vec![bytes_of(g, scales)]
+        }
+        (Scales::Floats(..), &[units, steps]) => {
+            let steps = by_block(g, steps, UNIT_GROUPS);
+            let &[panels, blocks, _, lanes] = g.shape(steps) else { return steps };
+            let steps = g.reshape(steps, &[panels, blocks, UNIT_GROUPS * lanes]);
+            vec![bytes_of(g, units), g.convert(steps, Dtype::I8)]
+        }
         (Scales::Zeros(_), &[scales, zeros]) => vec![bytes_of(g, scales), g.convert(zeros, Dtype::I8)],
         (Scales::Minima(_), &[scales, minima]) => [scales, minima].map(|part| bytes_of(g, part)).to_vec(),
         (Scales::Superblocks, &[unit, least, scales, minima]) => {
@@ -236,10 +270,12 @@ fn bytes_of(g: &mut Graph, x: Tensor) -> Tensor {
 
 #[cfg(test)]
 mod tests {
+    use mlxcel_models::FloatCodes;
+
     use super::*;
     use crate::group_form::{Groups, List};
 
-    const LANES: usize = 8;
+    const LANES: usize = 16;
     const PANELS: usize = 3;
 
     /// Returns forms of every width with every kind of scales, in groups of this size.
@@ -258,7 +294,12 @@ mod tests {
         let exponents = Scales::Listed(List::E2m1, Groups { size, dtype: Dtype::F8_E8M0 });
         let all: Vec<_> = of_groups.chain(of_blocks).chain([exponents]).collect();
         let with_bits = |bits| all.iter().map(move |&scales| GroupForm { bits, scales });
-        [2, 3, 4, 5, 6, 8].into_iter().flat_map(with_bits).collect()
+        let floats = [Dtype::F16, Dtype::F32, Dtype::F8_E4M3].into_iter().flat_map(|dtype| {
+            let groups = Groups { size, dtype };
+            FloatCodes::ALL
+                .map(|codes| GroupForm { bits: codes.bits(), scales: Scales::Floats(codes, groups) })
+        });
+        [2, 3, 4, 5, 6, 8].into_iter().flat_map(with_bits).chain(floats).collect()
     }
 
     /// Returns the parts of a form, `[panels, lanes, …]`.
@@ -267,8 +308,12 @@ mod tests {
         let blocks = inputs.div_ceil(SUPERBLOCK);
         match form.scales {
             Scales::Listed(List::E2m1, Groups { size, .. }) => vec![part(Dtype::I8, inputs / size)],
+            Scales::Floats(_, Groups { size, dtype: Dtype::F8_E4M3 }) => {
+                let groups = inputs / size;
+                vec![part(Dtype::F32, groups.div_ceil(UNIT_GROUPS)), part(Dtype::I32, groups)]
+            }
             Scales::Symmetric(Groups { size, dtype })
-            | Scales::E4m3(Groups { size, dtype })
+            | Scales::Floats(_, Groups { size, dtype })
             | Scales::Listed(_, Groups { size, dtype }) => {
                 vec![part(dtype, inputs / size)]
             }
@@ -303,8 +348,12 @@ mod tests {
                 let mut g = Graph::new();
                 let codes = g.argument(Dtype::I32, &[PANELS, LANES, inputs]);
                 let parts = parts(&mut g, form, inputs);
-                let made =
-                    [blocks_of_codes(&mut g, codes, form.bits), blocks_of_scales(&mut g, &parts, form)];
+                let codes = if form.takes_floats() {
+                    float_codes(&mut g, codes, form.bits)
+                } else {
+                    blocks_of_codes(&mut g, codes, form.bits)
+                };
+                let made = [codes, blocks_of_scales(&mut g, &parts, form)];
                 let bytes = made.map(|made| {
                     let ty = g.type_of(made);
                     ty.elements() * ty.dtype.bitsize() / 8
