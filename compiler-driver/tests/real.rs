@@ -203,9 +203,10 @@ pub(crate) fn python(part: &str, folder: &Path, arguments: &[&str], variables: &
         .output()
         .unwrap();
     let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    // What failed stands at the end of what pytest prints, after whatever the tests' processes say.
-    let [stdout, stderr] = text.each_ref().map(|text| last_lines(text, 120));
-    assert!(output.status.success(), "{} failed:\n{stderr}\n{stdout}", arguments.join(" "));
+    // What failed stands at the end of what pytest prints. It comes first, because logs of CI may be cut, and what the tests'
+    // processes say is long.
+    let [stdout, stderr] = text.each_ref().map(|text| last_lines(text, 80));
+    assert!(output.status.success(), "{} failed:\n{stdout}\n{stderr}", arguments.join(" "));
     // pytest passes if it finds no test, too.
     eprint!("{}", text[0]);
 }
