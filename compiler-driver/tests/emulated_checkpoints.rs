@@ -16,9 +16,16 @@ use crate::{
 };
 
 /// The fixtures that run by default, which together have every width of codes: K-quants, zero points, minima, an order of
-/// columns, a mixture whose codes look up numbers, and one whose experts have several forms, which no kernel reads.
-const BY_DEFAULT: [&str; 6] =
-    ["awq-group-32", "gguf-k", "gguf-mixtral", "gptq-act-order", "mlx-overrides", "mxfp4-gpt-oss"];
+/// columns, mixtures whose codes are floats or look up numbers, and one whose experts have several forms, which no kernel reads.
+const BY_DEFAULT: [&str; 7] = [
+    "awq-group-32",
+    "fp8-qwen3-moe",
+    "gguf-k",
+    "gguf-mixtral",
+    "gptq-act-order",
+    "mlx-overrides",
+    "mxfp4-gpt-oss",
+];
 
 /// Tokens of an answer that are compared.
 const TOKENS: usize = 8;
@@ -54,7 +61,7 @@ fn stored_bits_on_gpus_answer_nearly_as_the_numbers_that_they_stand_for() {
     let read: Vec<_> = read.into_inner().unwrap().into_iter().collect();
     if env::var_os("MLXCEL_FIXTURES").is_none() && !is_full() {
         let expected = "q4_e2m1 q4_iq4_blocks q4_minima q4_superblocks q4_zeros q5_minima q5_superblocks q5_symmetric \
-                        q6_halves q6_minima q8_minima q8_symmetric";
+                        q6_halves q6_minima q8_e4m3 q8_minima q8_symmetric";
         assert_eq!(read.join(" "), expected);
     }
 }

@@ -145,7 +145,8 @@ impl GroupForm {
         whole.or_else(|| {
             let coding = storage.coding.as_ref()?;
             let form = Self::of_floats(storage, coding, columns)?;
-            (coding.transposed == transposed && kernels == KernelsOf::Cpus).then_some(form)
+            let is_read = kernels == KernelsOf::Cpus || form.has_gpu_floats(columns);
+            (coding.transposed == transposed && is_read).then_some(form)
         })
     }
 
@@ -237,6 +238,13 @@ impl GroupForm {
             None => storage.exact_dtype(scales),
         };
         Some(Self { bits: codes.bits(), scales: Scales::Floats(codes, Groups { size, dtype }) })
+    }
+
+    /// Returns whether GPUs' kernels read codes that are floats: E4M3, in groups that are runs of 32 inputs or rows.
+    fn has_gpu_floats(self, columns: usize) -> bool {
+        let Scales::Floats(FloatCodes::E4m3, Groups { size, dtype }) = self.scales else { return false };
+        let is_run = size == columns || size.is_multiple_of(GROUP);
+        is_run && columns.is_multiple_of(GROUP) && dtype != Dtype::F8_E4M3
     }
 
     /// Returns whether kernels multiply floats by it, and not whole numbers.

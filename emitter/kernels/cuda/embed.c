@@ -55,7 +55,7 @@ INLINE void embed_groups(weight_type type, const int32_t *tokens,
                          const uint8_t *table, const int32_t *scales, float *out,
                          int width, int vocab, uint32_t scale, group_format f) {
   const index row = block_idx();
-  const int groups = width / GROUP, halves = type == WEIGHT_G8 ? 2 : 1;
+  const int groups = width / GROUP, halves = is_byte(type) ? 2 : 1;
   const code_list list = list_of(f.form);
   const index token = max_int(0, min_int(tokens[row], vocab - 1));
   const uint4_t *from = (const uint4_t *)table + token * (groups * halves);
@@ -68,11 +68,15 @@ INLINE void embed_groups(weight_type type, const int32_t *tokens,
       const uint32_t word = from[g * halves + i / 4][i % 4];
       const uint2_t codes =
           signed_codes(type, is_listed(f.form), &list, word, raw.planes, i);
+      float floats[4] = {0.0f};
+      if (type == WEIGHT_E4M3)
+        e4m3_numbers(word, floats);
       UNROLL for (int half = 0; half < 2 / halves; ++half)
         UNROLL for (int b = 0; b < 4; ++b) {
           const int code = (int8_t)(codes[half] >> 8 * b) - by.zero;
+          const float number = type == WEIGHT_E4M3 ? floats[b] : (float)code;
           const float d = half ? by.upper_scale : by.scale;
-          const float w = (float)code * d + by.minimum;
+          const float w = number * d + by.minimum;
           out[row * width + g * GROUP + half * 16 + i * 4 + b] =
               w * float_of(scale);
         }
@@ -99,3 +103,4 @@ DEFINE_GROUPED_EMBED(g4, WEIGHT_G4)
 DEFINE_GROUPED_EMBED(g5, WEIGHT_G5)
 DEFINE_GROUPED_EMBED(g6, WEIGHT_G6)
 DEFINE_GROUPED_EMBED(g8, WEIGHT_G8)
+DEFINE_GROUPED_EMBED(e4m3, WEIGHT_E4M3)

@@ -1,8 +1,8 @@
 // Weights in groups of 32 inputs on GPUs: codes of 4, 5, 6 or 8 bits, and what groups
-// have, see cpu/groups.h for the formulas of all forms.
+// have, see cpu/groups.h for the formulas of all forms. E4M3 has the symmetric form.
 //
 //   w  [outputs][inputs * 4 / 8] bytes, the low four bits of all codes: as Q4 in
-//      weights.h. Codes of 8 bits are [outputs][inputs] bytes, less 128
+//      weights.h. Codes of 8 bits are [outputs][inputs] bytes, less 128, or E4M3
 //   s  [outputs][row_words] words of 32 bits, which have in turn
 //      planes   of 5 bits, a word for each group: bit 8 b + 4 h + v is bit 4 of the code
 //               of input 16 h + 4 v + b. Of 6 bits, two words: bits 8 b + 2 v and the
@@ -74,12 +74,18 @@ INLINE group_format group_format_of(weight_type type, int inputs, int format,
 
 INLINE int is_grouped(weight_type type) {
   return type == WEIGHT_G4 || type == WEIGHT_G5 || type == WEIGHT_G6 ||
-         type == WEIGHT_G8;
+         type == WEIGHT_G8 || type == WEIGHT_E4M3;
+}
+
+// Returns whether a code in groups is a byte.
+INLINE int is_byte(weight_type type) {
+  return type == WEIGHT_G8 || type == WEIGHT_E4M3;
 }
 
 // Returns whether weights are whole numbers.
 INLINE int is_whole(weight_type type) {
-  return type == WEIGHT_Q8 || type == WEIGHT_Q4 || is_grouped(type);
+  return type == WEIGHT_Q8 || type == WEIGHT_Q4 ||
+         (is_grouped(type) && type != WEIGHT_E4M3);
 }
 
 INLINE int is_listed(group_form form) {

@@ -91,7 +91,8 @@ INLINE int weight_bytes(weight_type type, int inputs) {
   case WEIGHT_BF16:
   case WEIGHT_F16: return inputs * 2;
   case WEIGHT_Q8:
-  case WEIGHT_G8: return inputs;
+  case WEIGHT_G8:
+  case WEIGHT_E4M3: return inputs;
   case WEIGHT_Q4:
   case WEIGHT_G4:
   case WEIGHT_G5:

@@ -10,6 +10,8 @@
 #include "matmul_packed.h"
 
 #define BF16_ONES 0x3f803f80u
+#define BF16_2_TO_120 0x7b807b80u
+#define BF16_MINUS_ZERO 0x80008000u
 
 // The words of an output in shared memory, each of all columns in turn.
 enum { SCALE_WORD, OFFSET_WORD, UPPER_SCALE_WORD };
@@ -21,7 +23,7 @@ INLINE int record_words(weight_type type) {
 
 // Returns how the tiles of packed weights are read.
 INLINE weight_type packed_as(weight_type type) {
-  return type == WEIGHT_G8 ? WEIGHT_Q8 : WEIGHT_Q4;
+  return is_byte(type) ? WEIGHT_Q8 : WEIGHT_Q4;
 }
 
 // A thread's output of a tile, of which it passes on what groups have.
@@ -77,14 +79,29 @@ INLINE void share_group(weight_type type, const product *p, const group_copy *c,
                    raw.planes[i]);
 }
 
+// Turns two bytes in E4M3, the upper ones of halves of a word, into bf16, which has them
+// with an exponent that is 120 more.
+INLINE uint32_t from_e4m3(uint32_t spread) {
+  const uint32_t bits = (spread >> 4 & 0x07f007f0u) | (spread & 0x80008000u);
+  return fma_bf16x2(bits, BF16_2_TO_120, BF16_MINUS_ZERO);
+}
+
+INLINE void unpack_e4m3(uint32_t bytes, uint32_t *first, uint32_t *second) {
+  *first = from_e4m3(permute_bytes(bytes, 0, 0x1404));
+  *second = from_e4m3(permute_bytes(bytes, 0, 0x3424));
+}
+
 // Turns a lane's codes into bf16: of the lower and the upper half of a group, for the two
-// instructions that it takes. Of G8, `word` and `upper_word` have one half each.
+// instructions that it takes. Of bytes, `word` and `upper_word` have one half each.
 INLINE void unpack_codes(weight_type type, const constants *c, int listed,
                          const code_list *list, uint32_t word, uint32_t upper_word,
                          const uint32_t planes[2], uint32_t first[STEPS],
                          uint32_t second[STEPS]) {
   const int v = (int)thread_idx() % 4;
-  if (type == WEIGHT_G8) {
+  if (type == WEIGHT_E4M3) {
+    unpack_e4m3(word, &first[0], &second[0]);
+    unpack_e4m3(upper_word, &first[1], &second[1]);
+  } else if (type == WEIGHT_G8) {
     unpack_signed(c, word, &first[0], &second[0]);
     unpack_signed(c, upper_word, &first[1], &second[1]);
   } else if (type == WEIGHT_G4 && listed) {
@@ -137,9 +154,9 @@ INLINE lane_outputs outputs_of_tile(weight_type type, shape s, const constants *
     UNROLL for (int e = 0; e < planes; ++e)
       plane[e] = load_shared_4(at + (record_words(type) - planes + e) * stride);
     const uint32_t *word =
-        type == WEIGHT_G8 ? &words[i][half * 2] : &words[i / 2][i % 2 * 2 + half];
+        is_byte(type) ? &words[i][half * 2] : &words[i / 2][i % 2 * 2 + half];
     uint32_t first[STEPS], second[STEPS];
-    unpack_codes(type, c, listed, list, word[0], type == WEIGHT_G8 ? word[1] : 0,
+    unpack_codes(type, c, listed, list, word[0], is_byte(type) ? word[1] : 0,
                  plane, first, second);
     UNROLL for (int step = 0; step < STEPS; ++step) {
       made.weights[step][half] = first[step];
@@ -244,6 +261,10 @@ INLINE void multiply_g8(shape s, const product *p, shared_address memory) {
   multiply_groups(WEIGHT_G8, s, p, memory);
 }
 
+INLINE void multiply_e4m3(shape s, const product *p, shared_address memory) {
+  multiply_groups(WEIGHT_E4M3, s, p, memory);
+}
+
 // Returns the bytes of a shape whose weights have so many bits in tiles, and whose outputs
 // have so many words.
 #define GROUPED_BYTES(bits, words, ...)                                        \
@@ -260,6 +281,7 @@ INLINE void multiply_g8(shape s, const product *p, shared_address memory) {
 #define WEIGHT_OF_g5 WEIGHT_G5
 #define WEIGHT_OF_g6 WEIGHT_G6
 #define WEIGHT_OF_g8 WEIGHT_G8
+#define WEIGHT_OF_e4m3 WEIGHT_E4M3
 
 // Defines the kernels of codes in all shapes.
 #define DEFINE_ALL_MATMUL_GROUPS(type, bits, words)                            \

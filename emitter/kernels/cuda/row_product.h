@@ -194,7 +194,7 @@ INLINE void load_vector(stream *s, const product *p, int v) {
     UNROLL for (int r = 0; r < rows_of(p); ++r)
       s->word_scales[r][v] = load_4_bytes(s->float_scales[r] + before, valid);
   if (is_grouped(p->type)) {
-    s->numbers[v] = p->type == WEIGHT_G8 ? number / 2 : number;
+    s->numbers[v] = is_byte(p->type) ? number / 2 : number;
     UNROLL for (int r = 0; r < rows_of(p); ++r)
       s->groups[r][v] =
           load_group(p->type, &p->groups,
@@ -289,15 +289,24 @@ INLINE void add_groups(const stream *s, const product *p, int v, int at, int vec
 // Adds the products of vector `v` by floats, likewise.
 INLINE void add_floats(const stream *s, const product *p, int v, int at, int vectors,
                        sums *into) {
+  const int has_scales = is_grouped(p->type);
+  sums own = {{{0.0f}}}, *to = has_scales ? &own : into;
   UNROLL for (int part = 0; part < inputs_in_16_bytes(p->type) / 4; ++part) {
     const four x = four_of(staged[part * vectors + at]);
     UNROLL for (int r = 0; r < rows_of(p); ++r) {
-      float w[4], *sum = &into->of[r][part % 2];
+      float w[4], *sum = &to->of[r][part % 2];
       widen(p->type, s->words[r][v], part, w);
       UNROLL for (int e = 0; e < 4; ++e)
         *sum = __builtin_fmaf(w[e], x.of[e], *sum);
     }
   }
+  if (has_scales)
+    UNROLL for (int r = 0; r < rows_of(p); ++r) {
+      const float scale =
+          scale_of_group(p->type, &p->groups, s->numbers[v], s->groups[r][v]).scale;
+      UNROLL for (int e = 0; e < 2; ++e)
+        into->of[r][e] = __builtin_fmaf(own.of[r][e], scale, into->of[r][e]);
+    }
 }
 
 // Adds the products of vector `v` of a chunk, whose number in the row is `at`. Past
@@ -305,12 +314,12 @@ INLINE void add_floats(const stream *s, const product *p, int v, int at, int vec
 INLINE void add_vector(const stream *s, const product *p, int v, int at, slice in,
                        sums *into) {
   at = min_int(at - in.first, in.vectors - 1);
-  if (is_grouped(p->type))
-    add_groups(s, p, v, at, in.vectors, into);
-  else if (is_whole(p->type))
-    add_whole(s, p, v, at, in.vectors, into);
-  else
+  if (!is_whole(p->type))
     add_floats(s, p, v, at, in.vectors, into);
+  else if (is_grouped(p->type))
+    add_groups(s, p, v, at, in.vectors, into);
+  else
+    add_whole(s, p, v, at, in.vectors, into);
 }
 
 // Of two units in turn, so that the next one need not wait for readers.

@@ -17,6 +17,7 @@ typedef enum {
   WEIGHT_G5,
   WEIGHT_G6,
   WEIGHT_G8,
+  WEIGHT_E4M3, // likewise, with codes that are floating-point numbers
 } weight_type;
 
 #endif

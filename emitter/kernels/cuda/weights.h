@@ -18,7 +18,8 @@ INLINE int inputs_in_16_bytes(weight_type type) {
   case WEIGHT_BF16:
   case WEIGHT_F16: return 8;
   case WEIGHT_Q8:
-  case WEIGHT_G8: return 16;
+  case WEIGHT_G8:
+  case WEIGHT_E4M3: return 16;
   case WEIGHT_Q4:
   case WEIGHT_G4:
   case WEIGHT_G5:
@@ -33,6 +34,15 @@ INLINE void whole_numbers(uint32_t bytes, float zero, float w[4]) {
   UNROLL for (uint32_t e = 0; e < 4; ++e)
     w[e] = float_of(permute_bytes(bytes, 0x4b000000u, 0x7550u | e)) -
            (0x1p23f + zero);
+}
+
+// Converts four bytes in E4M3: their exponent and their mantissa begin those of an f32
+// whose exponent is 120 more.
+INLINE void e4m3_numbers(uint32_t bytes, float w[4]) {
+  UNROLL for (uint32_t e = 0; e < 4; ++e) {
+    const int32_t top = (int32_t)permute_bytes(bytes, 0, e << 12 | 0x0444u);
+    w[e] = float_of((uint32_t)(top >> 4) & 0x87f00000u) * 0x1p120f;
+  }
 }
 
 // Converts inputs 4 * part to 4 * part + 3 of 16 bytes.
@@ -58,7 +68,8 @@ INLINE void widen(weight_type type, uint4_t words, int part, float w[4]) {
   case WEIGHT_Q4:
     whole_numbers(words[part % 4] >> 4 * (part / 4) & 0x0f0f0f0fu, 8.0f, w);
     break;
-  default: break; // groups are multiplied as whole numbers
+  case WEIGHT_E4M3: e4m3_numbers(words[part], w); break;
+  default: break; // other groups are multiplied as whole numbers
   }
 }
 

@@ -146,6 +146,7 @@ fn floats_of_eight_bits_are_held_in_blocks_of_any_size() {
     let blocks = e4m3([128, 128]);
     assert_eq!(name_of_form(&blocks, 500, KernelsOf::Cpus).as_deref(), Some("q8_e4m3_128_bf16"));
     assert_eq!(name_of_form(&blocks, 500, KernelsOf::Gpus), None);
+    assert_eq!(name_of_form(&blocks, 576, KernelsOf::Gpus).as_deref(), Some("q8_e4m3_128_bf16"));
     let of_tensor = e4m3([8, 512]);
     assert_eq!(name_of_form(&of_tensor, 512, KernelsOf::Cpus).as_deref(), Some("q8_e4m3_512_bf16"));
     let others = Expr::Constant((0u8..=255).map(f32::from).map(f32::sqrt).collect());

@@ -91,7 +91,7 @@ impl CudaGroups {
             | Scales::Minima(of)
             | Scales::Floats(_, of)
             | Scales::Listed(_, of) => size(of),
-            // No kernel of GPUs reads minima of halves, or floats.
+            // No kernel of GPUs reads minima of halves.
             Scales::Superblocks | Scales::HalfMinima => 2 * Dtype::F16.bitsize() / 8,
             Scales::Halves | Scales::ListedBlocks => Dtype::F16.bitsize() / 8,
         })

@@ -103,6 +103,7 @@ macro_rules! for_weights {
             MatvecWeights::F16 => $of_type!("f16", "small"),
             MatvecWeights::Q8 => $of_type!("q8", "small"),
             MatvecWeights::Q4 => $of_type!("q4", "small"),
+            MatvecWeights::Groups(form) if form.takes_floats() => $of_type!("e4m3", "small"),
             MatvecWeights::Groups($crate::group_form::GroupForm { bits: 4, .. }) => $of_type!("g4", "small"),
             MatvecWeights::Groups($crate::group_form::GroupForm { bits: 5, .. }) => $of_type!("g5", "small"),
             MatvecWeights::Groups($crate::group_form::GroupForm { bits: 6, .. }) => $of_type!("g6", "small"),

@@ -39,6 +39,7 @@ impl Kernel for Embed {
             MatvecWeights::F16 => "cuda_embed_f16",
             MatvecWeights::Q8 => "cuda_embed_q8",
             MatvecWeights::Q4 => "cuda_embed_q4",
+            MatvecWeights::Groups(form) if form.takes_floats() => "cuda_embed_e4m3",
             MatvecWeights::Groups(GroupForm { bits: 4, .. }) => "cuda_embed_g4",
             MatvecWeights::Groups(GroupForm { bits: 5, .. }) => "cuda_embed_g5",
             MatvecWeights::Groups(GroupForm { bits: 6, .. }) => "cuda_embed_g6",

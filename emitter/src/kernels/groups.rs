@@ -46,7 +46,8 @@ impl From<GroupForm> for GroupSizes {
 impl From<GroupForm> for GroupFormat {
     fn from(form: GroupForm) -> Self {
         let number = match form.scales {
-            Scales::Symmetric(_) => 0,
+            // Codes that are floats have the scales of symmetric ones, and kernels of their own.
+            Scales::Symmetric(_) | Scales::Floats(..) => 0,
             Scales::Zeros(_) => 1,
             Scales::Minima(_) => 2,
             Scales::Superblocks => 3,
@@ -55,8 +56,6 @@ impl From<GroupForm> for GroupFormat {
             Scales::Listed(List::Iq4, _) => 6,
             Scales::ListedBlocks => 7,
             Scales::HalfMinima => 8,
-            // They have kernels of their own, which are not told.
-            Scales::Floats(..) => 9,
         };
         Self { bits: form.bits, form: number, sizes: form.into() }
     }

@@ -34,8 +34,8 @@ pub(super) const BIASES: [&str; MAX_MATRICES] = ["b0", "b1", "b2"];
 pub(super) const RESULTS: [&str; MAX_MATRICES] = ["out0", "out1", "out2"];
 pub(super) const OUTPUTS: [&str; MAX_MATRICES] = ["n0", "n1", "n2"];
 
-/// The chunks of a row whose vectors are whole groups that workgroups hold at once: more are staged in slices, for which fewer
-/// warps may share a unit.
+/// The chunks of a row that workgroups hold at once, if vectors are whole groups or floats of 8 bits: more are staged in slices, for
+/// which fewer warps may share a unit.
 const SLICED_CHUNKS: usize = 5;
 
 /// How weights are stored.
@@ -81,6 +81,7 @@ impl MatvecWeights {
             Self::F16 => names!("f16"),
             Self::Q8 => names!("q8"),
             Self::Q4 => names!("q4"),
+            Self::Groups(form) if form.takes_floats() => names!("e4m3"),
             Self::Groups(GroupForm { bits: 4, .. }) => names!("g4"),
             Self::Groups(GroupForm { bits: 5, .. }) => names!("g5"),
             Self::Groups(GroupForm { bits: 6, .. }) => names!("g6"),
@@ -110,7 +111,12 @@ impl MatvecWeights {
         }
     }
 
-    /// Returns whether weights are whole numbers. Rows that they multiply at once are in bf16, in tiles of as many rows.
+    /// Returns whether codes are floating-point numbers, which multiply floats of a single row.
+    fn has_floats(self) -> bool {
+        matches!(self, Self::Groups(form) if form.takes_floats())
+    }
+
+    /// Returns whether weights have few bits. Rows that they multiply at once are in bf16, in tiles of as many rows.
     pub(crate) fn is_packed(self) -> bool {
         matches!(self, Self::Q8 | Self::Q4 | Self::Groups(_))
     }
@@ -124,7 +130,7 @@ impl MatvecWeights {
         }
         // Each warp has at least one chunk of a row. Those that do not run at the same time take turns.
         let chunks = inputs.div_ceil(self.vector() * VECTORS * LANES);
-        let is_sliced = self.vector() == GROUP && chunks > SLICED_CHUNKS;
+        let is_sliced = (self.vector() == GROUP || self.has_floats()) && chunks > SLICED_CHUNKS;
         let most = if is_sliced { 4 } else { 8 };
         let steps = |split: usize| (units * split).div_ceil(RESIDENT * WARPS) * chunks.div_ceil(split);
         let splits = [1, 2, 4, 8].into_iter().filter(|&split| split == 1 || split <= chunks.min(most));
@@ -346,6 +352,7 @@ impl MatvecWeights {
             Scales::Superblocks,
             Scales::Halves,
             Scales::ListedBlocks,
+            Scales::Floats(mlxcel_models::FloatCodes::E4m3, groups),
         ];
         let forms = scales.into_iter().flat_map(|scales| {
             scales.widths(KernelsOf::Gpus).iter().map(move |&bits| Self::Groups(GroupForm { bits, scales }))

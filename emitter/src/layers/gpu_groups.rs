@@ -9,6 +9,7 @@ use crate::{
     graph::{Graph, Tensor},
     group_form::{GROUP, GroupForm, SUPERBLOCK, Scales},
     kernels::{CudaGroups, GroupNumbers},
+    ops::Reduction,
 };
 
 /// Bits and bytes of a word.
@@ -36,10 +37,29 @@ pub(super) fn packed(g: &mut Graph, parts: &[Tensor], form: GroupForm) -> Vec<Te
         nibble_bytes(g, low)
     };
     let planes = (of.planes() > 0).then(|| planes(g, *codes, of.planes()));
+    let of_floats = with_nan(g, *codes, of_groups, of);
+    let of_groups = of_floats.as_ref().map_or(of_groups, std::slice::from_ref);
     let words: Vec<_> = planes.into_iter().chain(numbers(g, of_groups, of)).collect();
     let words = g.concatenate_fused(&words, 1);
     let width = bytes_of_row(form, inputs);
     vec![g.reshape(bytes, &[outputs, width]), g.pad_end(words, 1, of.row_words())]
+}
+
+/// Returns scales that are NaN where one of their codes in E4M3 is: kernels take that for a number.
+fn with_nan(g: &mut Graph, codes: Tensor, scales: &[Tensor], of: CudaGroups) -> Option<Tensor> {
+    let (Scales::Floats(_, groups), &[scales]) = (of.form.scales, scales) else { return None };
+    let &[outputs, count] = g.shape(scales) else { return None };
+    let codes = g.pad_end(codes, 1, count * groups.size);
+    let magnitude = g.with_number(codes, 127, Graph::and);
+    let is_number = g.with_number(magnitude, 127, Graph::lt);
+    // Minima of integers do not compile for GPUs.
+    let is_number = g.convert(is_number, Dtype::F32);
+    let is_number = g.reshape(is_number, &[outputs, count, groups.size]);
+    let are_numbers = g.reduce(is_number, Reduction::Min, &[2]);
+    // 1 / 1 or 0 / 0
+    let one_or_nan = g.divide(are_numbers, are_numbers);
+    let one_or_nan = g.convert(one_or_nan, groups.dtype);
+    Some(g.multiply(scales, one_or_nan))
 }
 
 /// Returns the bytes of a row of codes.
@@ -90,7 +110,9 @@ fn starts(g: &mut Graph, planes: usize, shape: &[usize]) -> Tensor {
 /// Returns the words of what groups have.
 fn numbers(g: &mut Graph, parts: &[Tensor], of: CudaGroups) -> Vec<Tensor> {
     match (of.form.scales, parts) {
-        (Scales::Symmetric(_) | Scales::Listed(..), &[scales]) => vec![of_runs(g, scales, of)],
+        (Scales::Symmetric(_) | Scales::Floats(..) | Scales::Listed(..), &[scales]) => {
+            vec![of_runs(g, scales, of)]
+        }
         (Scales::Zeros(_), &[scales, zeros]) => vec![of_runs(g, scales, of), of_runs(g, zeros, of)],
         (Scales::Minima(_), &[scales, minima]) => vec![of_runs(g, scales, of), of_runs(g, minima, of)],
         (Scales::Superblocks, &[unit, least, scales, minima]) => {
@@ -116,9 +138,11 @@ fn of_runs(g: &mut Graph, numbers: Tensor, of: CudaGroups) -> Tensor {
     let &[outputs, runs] = g.shape(numbers) else { return numbers };
     let bytes = if g.dtype(numbers) == Dtype::I32 { 1 } else { g.dtype(numbers).bitsize() / 8 };
     let bits = bits_of(g, numbers);
-    let each = of.inputs / runs / of.run();
+    let each = of.form.run() / of.run();
     let wide = g.broadcast_in_dim(bits, &[outputs, runs, each], &[0, 1]);
     let repeated = g.reshape(wide, &[outputs, runs * each]);
+    // The last group of a row may be smaller.
+    let repeated = g.slice_dimension(repeated, 1, 0, of.inputs.div_ceil(of.run()));
     words_of(g, repeated, bytes)
 }
 
@@ -178,7 +202,7 @@ pub(super) fn unpacked(g: &mut Graph, [codes, words]: [Tensor; 2], of: CudaGroup
             let codes = g.with_number(codes, 1 << (form.bits - 1), Graph::subtract);
             product(g, codes, d)
         }
-        (Scales::Listed(_, groups), _) => {
+        (Scales::Listed(_, groups) | Scales::Floats(_, groups), _) => {
             let d = floats(g, firsts, groups.dtype);
             let d = spread(g, d, run);
             g.multiply(codes, d)
@@ -258,6 +282,10 @@ fn unpacked_codes(g: &mut Graph, codes: Tensor, words: Tensor, of: CudaGroups) -
     let CudaGroups { form, inputs } = of;
     let &[outputs, ..] = g.shape(codes) else { return codes };
     let codes = g.convert(codes, Dtype::I32);
+    if let Scales::Floats(of, _) = form.scales {
+        let bytes = g.with_number(codes, 255, Graph::and);
+        return looked_up(g, &of.numbers(), bytes);
+    }
     if form.bits == 8 {
         return g.with_number(codes, BYTE_OFFSET, Graph::add);
     }
@@ -285,13 +313,16 @@ fn unpacked_codes(g: &mut Graph, codes: Tensor, words: Tensor, of: CudaGroups) -
     let codes = g.reshape(codes, &[outputs, inputs]);
     match form.scales.list() {
         None => codes,
-        Some(list) => {
-            let numbers = list.numbers();
-            let table = g.constant_f32(&numbers, &[numbers.len(), 1]);
-            let found = g.take_rows(table, codes);
-            g.reshape(found, &[outputs, inputs])
-        }
+        Some(list) => looked_up(g, &list.numbers(), codes),
     }
+}
+
+/// Returns the numbers that codes look up, in the same shape.
+fn looked_up(g: &mut Graph, numbers: &[f32], codes: Tensor) -> Tensor {
+    let shape = g.shape(codes).to_vec();
+    let table = g.constant_f32(numbers, &[numbers.len(), 1]);
+    let found = g.take_rows(table, codes);
+    g.reshape(found, &shape)
 }
 
 /// Returns the bits of numbers of a row, `[outputs, count]`, from this word on.

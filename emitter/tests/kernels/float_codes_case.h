@@ -13,6 +13,7 @@
 
 #include "check.h"
 #include "cpu/kernels.h"
+#include "e4m3_case.h"
 
 #define PANEL 16
 #define UNIT_GROUPS 16
@@ -29,27 +30,6 @@ typedef struct {
   uint8_t *w, *w_scale;
   float *a, *out;
 } problem;
-
-// Returns the number of a code: OCP's specification of 8-bit floats.
-static double e4m3_number(uint8_t code) {
-  const int exponent = code >> 3 & 15, mantissa = code & 7;
-  const double magnitude =
-      exponent == 15 && mantissa == 7 ? NAN
-      : exponent == 0                 ? ldexp(mantissa, -9)
-                                      : ldexp(8 + mantissa, exponent - 10);
-  return code & 128 ? -magnitude : magnitude;
-}
-
-static int is_number(uint8_t code) { return (code & 127) != 127; }
-
-// Returns random bytes that are numbers in E4M3.
-static uint8_t *random_e4m3(index count) {
-  uint8_t *codes = (uint8_t *)random_bytes(count, -128, 127);
-  for (index i = 0; i < count; ++i)
-    if (!is_number(codes[i]))
-      codes[i] = 0;
-  return codes;
-}
 
 static index bytes_of_weights(index k) { return PANEL * k * CODE_BITS / 8; }
 

@@ -5,6 +5,7 @@
 #include "row_case.h"
 
 #include "cuda/experts_bf16.c"
+#include "cuda/experts_e4m3.c"
 #include "cuda/experts_f16.c"
 #include "cuda/experts_f32.c"
 #include "cuda/experts_g4.c"
@@ -60,6 +61,7 @@ static void body(void) {
   case WEIGHT_G5: CALLS(g5, FORMAT)
   case WEIGHT_G6: CALLS(g6, FORMAT)
   case WEIGHT_G8: CALLS(g8, FORMAT)
+  case WEIGHT_E4M3: CALLS(e4m3, FORMAT)
   }
 }
 

@@ -6,6 +6,7 @@
 #include "check.h"
 
 #include "cuda/groups.h"
+#include "e4m3_case.h"
 
 enum { IN_BLOCK = 8 }; // groups of superblocks, halves and blocks
 
@@ -28,6 +29,8 @@ SHARED group_form random_form(weight_type type) {
   const index of_5[] = {FORM_SYMMETRIC, FORM_MINIMA, FORM_SUPERBLOCKS};
   const index of_6[] = {FORM_MINIMA, FORM_HALVES};
   const index of_8[] = {FORM_SYMMETRIC, FORM_ZEROS, FORM_MINIMA};
+  if (type == WEIGHT_E4M3)
+    return FORM_SYMMETRIC;
   return (group_form)(type == WEIGHT_G4   ? PICK(of_4)
                       : type == WEIGHT_G5 ? PICK(of_5)
                       : type == WEIGHT_G6 ? PICK(of_6)
@@ -110,7 +113,7 @@ SHARED double grouped_weight(weight_type type, const random_format *f,
   const void *firsts = own + groups * planes_of(type), *seconds = own + f->second;
   const int run = input / f->run;
   int code;
-  if (type == WEIGHT_G8) {
+  if (is_byte(type)) {
     code = (int8_t)codes[input] + 128;
   } else {
     const uint8_t byte = codes[group * 16 + place % 16];
@@ -122,6 +125,8 @@ SHARED double grouped_weight(weight_type type, const random_format *f,
     code |= (int)(own[2 * group + half] >> (8 * b + 2 * v) & 3) << 4;
   const double d = load_element(firsts, f->type, f->form == FORM_SUPERBLOCKS ? 2 * run : run);
   const int8_t *bytes = seconds;
+  if (type == WEIGHT_E4M3)
+    return e4m3_number(codes[input]) * d;
   switch (f->form) {
   case FORM_SYMMETRIC:
     return (code - (type == WEIGHT_G8 ? 128 : type == WEIGHT_G5 ? 16 : 8)) * d;

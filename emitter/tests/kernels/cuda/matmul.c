@@ -5,6 +5,7 @@
 #include "matrix_case.h"
 
 #include "cuda/matmul_bf16.c"
+#include "cuda/matmul_e4m3.c"
 #include "cuda/matmul_f16.c"
 #include "cuda/matmul_f32.c"
 #include "cuda/matmul_g4.c"
@@ -89,6 +90,9 @@ GROUPED(g6_small)
 GROUPED(g8_large)
 GROUPED(g8_medium)
 GROUPED(g8_small)
+GROUPED(e4m3_large)
+GROUPED(e4m3_medium)
+GROUPED(e4m3_small)
 
 static int summed; // the matrix whose parts are added
 
@@ -131,10 +135,13 @@ static const kernel kernels[] = {
     {SHAPE(g8_large), WEIGHT_G8},
     {SHAPE(g8_medium), WEIGHT_G8},
     {SHAPE(g8_small), WEIGHT_G8},
+    {SHAPE(e4m3_large), WEIGHT_E4M3},
+    {SHAPE(e4m3_medium), WEIGHT_E4M3},
+    {SHAPE(e4m3_small), WEIGHT_E4M3},
 };
 
 static element_type type_of_rows(weight_type type) {
-  return is_whole(type) ? ELEMENT_BF16 : element_of(type);
+  return is_packed(type) ? ELEMENT_BF16 : element_of(type);
 }
 
 static void fill(weight_type type, int i) {
@@ -183,7 +190,7 @@ static void test(const kernel *tested, int count, int k, int splits) {
   const index outputs[] = {8, 16, 56, 64, 72, 120, 136};
   // Only of packed weights, in one part.
   const index odd_outputs[] = {1, 8, 57, 64, 83, 120, 131};
-  const int may_be_odd = is_whole(tested->type) && splits == 1;
+  const int may_be_odd = is_packed(tested->type) && splits == 1;
   choose_rows();
   call.count = count, call.k = k, call.splits = splits;
   call.format = random_groups(tested->type, k);

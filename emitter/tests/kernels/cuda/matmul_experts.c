@@ -5,6 +5,7 @@
 #include "matrix_case.h"
 
 #include "cuda/matmul_experts_bf16.c"
+#include "cuda/matmul_experts_e4m3.c"
 #include "cuda/matmul_experts_f16.c"
 #include "cuda/matmul_experts_f32.c"
 #include "cuda/matmul_experts_g4.c"
@@ -62,6 +63,8 @@ GROUPED(g6_medium)
 GROUPED(g6_small)
 GROUPED(g8_medium)
 GROUPED(g8_small)
+GROUPED(e4m3_medium)
+GROUPED(e4m3_small)
 
 typedef struct {
   const char *name;
@@ -84,10 +87,11 @@ static const kernel kernels[] = {
     {SHAPE(g5_medium), WEIGHT_G5},     {SHAPE(g5_small), WEIGHT_G5},
     {SHAPE(g6_medium), WEIGHT_G6},     {SHAPE(g6_small), WEIGHT_G6},
     {SHAPE(g8_medium), WEIGHT_G8},     {SHAPE(g8_small), WEIGHT_G8},
+    {SHAPE(e4m3_medium), WEIGHT_E4M3}, {SHAPE(e4m3_small), WEIGHT_E4M3},
 };
 
 static element_type type_of_rows(weight_type type) {
-  return is_whole(type) ? ELEMENT_BF16 : element_of(type);
+  return is_packed(type) ? ELEMENT_BF16 : element_of(type);
 }
 
 // Divides sorted rows among experts, some of which have none, and into tiles.

@@ -8,9 +8,12 @@
 
 SHARED const char *type_name(weight_type type) {
   static const char *const names[] = {"f32", "bf16", "f16", "q8", "q4",
-                                      "g4",  "g5",   "g6",  "g8"};
+                                      "g4",  "g5",   "g6",  "g8", "e4m3"};
   return names[type];
 }
+
+// Returns whether many rows are multiplied in bf16, by weights that become that.
+SHARED int is_packed(weight_type type) { return is_whole(type) || is_grouped(type); }
 
 typedef struct {
   weight_type type;
@@ -30,7 +33,9 @@ SHARED random_weights random_matrix(weight_type type, index outputs, int inputs,
   const index count = outputs * inputs;
   random_weights made = {type, inputs, NULL, NULL, *format};
   if (is_grouped(type)) {
-    made.weights = random_bytes(type == WEIGHT_G8 ? count : count / 2, -128, 127);
+    made.weights = type == WEIGHT_E4M3
+                       ? (int8_t *)random_e4m3(count)
+                       : random_bytes(is_byte(type) ? count : count / 2, -128, 127);
     made.scales = random_rows(type, format, outputs, inputs);
   } else if (type == WEIGHT_Q8) {
     made.weights = random_bytes(count, -128, 127);
@@ -47,7 +52,7 @@ SHARED random_weights random_matrix(weight_type type, index outputs, int inputs,
 SHARED double weight_at(const random_weights *of, index output, index input) {
   const index at = output * of->inputs + input;
   if (is_grouped(of->type)) {
-    const index row_bytes = of->type == WEIGHT_G8 ? of->inputs : of->inputs / 2;
+    const index row_bytes = is_byte(of->type) ? of->inputs : of->inputs / 2;
     return grouped_weight(of->type, &of->format,
                           (const uint8_t *)of->weights + output * row_bytes,
                           (const uint32_t *)of->scales + output * of->format.row_words,
@@ -66,7 +71,7 @@ SHARED double weight_at(const random_weights *of, index output, index input) {
 }
 
 // The types of weights: those of groups are several formats each.
-#define WEIGHT_TYPES (WEIGHT_G8 + 1)
+#define WEIGHT_TYPES (WEIGHT_E4M3 + 1)
 
 #define FORMAT_ARGUMENTS(f) (f).format, (f).row_words, (f).second
 
