@@ -67,7 +67,7 @@ impl Kernel {
     }
 }
 
-/// Assembles kernels and compares them with the table. With `bless`, writes the table first.
+/// Assembles kernels and compares them with the table. With `bless`, writes the table first: what is not assembled stays as it is.
 pub(crate) fn ptxas(workspace: &Workspace, scope: Scope, bless: bool) -> Result<()> {
     setup(workspace)?;
     let folder = workspace.root.join("target/ptxas");
@@ -75,14 +75,18 @@ pub(crate) fn ptxas(workspace: &Workspace, scope: Scope, bless: bool) -> Result<
     let kernels = kernels(&folder)?;
     let path = workspace.root.join(TABLE);
     let read = || table::read(&fs::read_to_string(&path).context(TABLE)?).context(TABLE);
-    let jobs = match scope {
-        Scope::All => jobs(&kernels),
-        Scope::Parts => jobs_of_parts(&kernels, &read()?),
+    let (jobs, known) = match scope {
+        Scope::All => (jobs(&kernels), Table::new()),
+        Scope::Parts => {
+            let known = read()?;
+            (jobs_of_parts(&kernels, &known), known)
+        }
     };
     let found = assemble(&detect::ptxas_path(workspace), &kernels, &jobs)?;
     if bless {
         let version = detect::version_of_ptxas(workspace).unwrap_or_default();
-        fs::write(&path, table::write(&found, &CAPABILITIES, &version)).context(TABLE)?;
+        let all = table::completed(found.clone(), &known);
+        fs::write(&path, table::write(&all, &CAPABILITIES, &version)).context(TABLE)?;
     }
     check(&found, &read()?)?;
     shell::print(&format!("{} kernels, assembled {} times, are as in {TABLE}\n", kernels.len(), jobs.len()))

@@ -44,6 +44,18 @@ pub(super) fn write(table: &Table, capabilities: &[u32], version: &str) -> Strin
     )
 }
 
+/// Adds what is known of kernels whose PTX is the same.
+pub(super) fn completed(mut table: Table, known: &Table) -> Table {
+    for (kernel, row) in &mut table {
+        if let Some(known) = known.get(kernel).filter(|known| known.digest == row.digest) {
+            for (capability, usage) in &known.usages {
+                row.usages.entry(*capability).or_insert(*usage);
+            }
+        }
+    }
+    table
+}
+
 /// Reads what [`write()`] writes.
 pub(super) fn read(text: &str) -> Result<Table> {
     let mut lines = text.lines().filter(|line| !line.starts_with("//"));
@@ -126,6 +138,20 @@ mod tests {
         };
         let row = |of| Row { digest: "0123abcd".to_owned(), usages: cells(of) };
         rows.iter().map(|&(kernel, of)| (kernel.to_owned(), row(of))).collect()
+    }
+
+    #[test]
+    fn what_is_not_assembled_again_stays_if_its_ptx_is_the_same() {
+        let of = |digest: &str, capability, registers: &str| {
+            let usages = [(capability, Usage::read(registers).unwrap())].into();
+            Table::from([("a".to_owned(), Row { digest: digest.into(), usages })])
+        };
+        let cells = |table: Table| -> Vec<String> {
+            table["a"].usages.iter().map(|(capability, usage)| format!("{capability}: {usage}")).collect()
+        };
+        assert_eq!(cells(completed(of("0", 80, "32"), &of("0", 90, "40"))), ["80: 32", "90: 40"]);
+        assert_eq!(cells(completed(of("0", 80, "32"), &of("0", 80, "40"))), ["80: 32"]);
+        assert_eq!(cells(completed(of("1", 80, "32"), &of("0", 90, "40"))), ["80: 32"]);
     }
 
     #[test]
