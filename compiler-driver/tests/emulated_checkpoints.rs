@@ -16,13 +16,16 @@ use crate::{
 };
 
 /// The fixtures that run by default, which together have every width of codes: K-quants, zero points, minima, an order of
-/// columns, mixtures whose codes are floats or look up numbers, and one whose experts have several forms, which no kernel reads.
-const BY_DEFAULT: [&str; 7] = [
+/// columns, floats of 8 and 4 bits, also beside a weight that is decoded, a mixture whose codes look up numbers, and one whose
+/// experts have several forms, which no kernel reads.
+const BY_DEFAULT: [&str; 9] = [
     "awq-group-32",
+    "bnb-nf4-double",
     "fp8-qwen3-moe",
     "gguf-k",
     "gguf-mixtral",
     "gptq-act-order",
+    "mlx-nvfp4",
     "mlx-overrides",
     "mxfp4-gpt-oss",
 ];
@@ -60,8 +63,8 @@ fn stored_bits_on_gpus_answer_nearly_as_the_numbers_that_they_stand_for() {
     });
     let read: Vec<_> = read.into_inner().unwrap().into_iter().collect();
     if env::var_os("MLXCEL_FIXTURES").is_none() && !is_full() {
-        let expected = "q4_e2m1 q4_iq4_blocks q4_minima q4_superblocks q4_zeros q5_minima q5_superblocks q5_symmetric \
-                        q6_halves q6_minima q8_e4m3 q8_minima q8_symmetric";
+        let expected = "q4_e2m1 q4_e2m1_floats q4_iq4_blocks q4_minima q4_nf4 q4_superblocks q4_zeros q5_minima \
+                        q5_superblocks q5_symmetric q6_halves q6_minima q8_e4m3 q8_minima q8_symmetric";
         assert_eq!(read.join(" "), expected);
     }
 }

@@ -32,7 +32,7 @@ pub enum Scales {
     /// A scale. Codes look up numbers of a list.
     Listed(List, Groups),
     /// A scale. Codes are floating-point numbers, which multiply floats. The last group of a row may be smaller. `F8_E4M3` is
-    /// the type of scales that are E4M3 of a unit, which [`UNIT_GROUPS`] groups share.
+    /// the type of scales that are E4M3 of a unit, which 16 groups share.
     Floats(FloatCodes, Groups),
     /// Codes look up numbers of [`List::Iq4`]. Each 32 inputs have a scale of 8 bits, and each 256 inputs its `f16` unit, as
     /// in GGUF's `IQ4_XS`.
@@ -240,11 +240,15 @@ impl GroupForm {
         Some(Self { bits: codes.bits(), scales: Scales::Floats(codes, Groups { size, dtype }) })
     }
 
-    /// Returns whether GPUs' kernels read codes that are floats: E4M3, in groups that are runs of 32 inputs or rows.
+    /// Returns whether GPUs' kernels read codes that are floats: in groups that are runs of 32 inputs or rows, or of 4 bits in half
+    /// of that with scales in E4M3.
     fn has_gpu_floats(self, columns: usize) -> bool {
-        let Scales::Floats(FloatCodes::E4m3, Groups { size, dtype }) = self.scales else { return false };
-        let is_run = size == columns || size.is_multiple_of(GROUP);
-        is_run && columns.is_multiple_of(GROUP) && dtype != Dtype::F8_E4M3
+        let Scales::Floats(codes, Groups { size, dtype }) = self.scales else { return false };
+        let is_run = match dtype {
+            Dtype::F8_E4M3 => size == GROUP / 2 && codes.bits() == 4,
+            _ => size == columns || size.is_multiple_of(GROUP),
+        };
+        is_run && columns.is_multiple_of(GROUP)
     }
 
     /// Returns whether kernels multiply floats by it, and not whole numbers.

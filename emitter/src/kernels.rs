@@ -81,7 +81,7 @@ pub use linked::{LinkedFunction, LinkedKernels};
 pub(crate) use matmul::{Matmul, MatmulExperts, MatmulOperands};
 pub(crate) use matvec::{
     MAX_MATRICES, Matvec, MatvecActivation, MatvecBias, MatvecGate, MatvecMatrix, MatvecProducts, MatvecRow,
-    MatvecWeights,
+    MatvecWeights, ROW_CAPACITY,
 };
 pub(crate) use norm::{AddNorm, NormRows, NormSizes, NormWeights};
 pub(crate) use norm_rows::{AfterNorm, CudaNormRows, ROW_ELEMENTS};

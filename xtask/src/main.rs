@@ -69,8 +69,8 @@ enum Task {
         /// Write the table
         #[arg(long)]
         bless: bool,
-        /// Assemble those kernels alone whose PTX has changed, and a sample, as CI does
-        #[arg(long, conflicts_with = "bless")]
+        /// Assemble, or bless, those kernels alone whose PTX has changed, and a sample, as CI does
+        #[arg(long)]
         changed: bool,
     },
     /// Run StableHLO's own tests through the whole path, against the committed ledger

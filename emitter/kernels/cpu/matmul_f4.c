@@ -5,6 +5,7 @@
 // input i: of column h * 4 + c in its low half, and of column 8 + h * 4 + c in its high
 // half. So the bytes of their numbers become vectors of columns by interleaving.
 
+#include "../group_form.h"
 #include "e4m3.h"
 #include "simd.h"
 
@@ -12,23 +13,8 @@
 #define INPUT_BYTES (INPUTS * NR / 2)
 #define WEIGHT_UNIT 1.0f
 
-typedef enum { LIST_E2M1, LIST_NF4, LIST_FP4 } number_list;
-
-// E2M1 of OCP's Microscaling Formats 1.0, and nf4 and fp4 of bitsandbytes.
-#define E2M1_MAGNITUDES 0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f
-#define NEGATIVE_E2M1 -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f
-#define FP4_MAGNITUDES                                                         \
-  0.0f, 0.0052083334f, 0.6666667f, 1.0f, 0.33333334f, 0.5f, 0.16666667f, 0.25f
-#define NEGATIVE_FP4                                                           \
-  0.0f, -0.0052083334f, -0.6666667f, -1.0f, -0.33333334f, -0.5f,              \
-      -0.16666667f, -0.25f
-static const float lists[][16] = {
-    {E2M1_MAGNITUDES, NEGATIVE_E2M1},
-    {-1.0f, -0.6961928f, -0.52507305f, -0.3949175f, -0.28444138f, -0.18477343f,
-     -0.091050036f, 0.0f, 0.0795803f, 0.1609302f, 0.2461123f, 0.33791524f,
-     0.44070983f, 0.562617f, 0.72295684f, 1.0f},
-    {FP4_MAGNITUDES, NEGATIVE_FP4},
-};
+static const float lists[LISTS][16] = {
+    {E2M1_NUMBERS}, {NF4_NUMBERS}, {FP4_NUMBERS}};
 
 // The bytes of a list's numbers, those of the same place together.
 typedef struct {

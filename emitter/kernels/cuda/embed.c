@@ -57,6 +57,8 @@ INLINE void embed_groups(weight_type type, const int32_t *tokens,
   const index row = block_idx();
   const int groups = width / GROUP, halves = is_byte(type) ? 2 : 1;
   const code_list list = list_of(f.form);
+  if (type == WEIGHT_F4)
+    share_numbers(f.list);
   const index token = max_int(0, min_int(tokens[row], vocab - 1));
   const uint4_t *from = (const uint4_t *)table + token * (groups * halves);
   const uint32_t *words = (const uint32_t *)scales + token * f.row_words;
@@ -68,13 +70,16 @@ INLINE void embed_groups(weight_type type, const int32_t *tokens,
       const uint32_t word = from[g * halves + i / 4][i % 4];
       const uint2_t codes =
           signed_codes(type, is_listed(f.form), &list, word, raw.planes, i);
-      float floats[4] = {0.0f};
+      float floats[2][4] = {{0.0f}};
       if (type == WEIGHT_E4M3)
-        e4m3_numbers(word, floats);
+        e4m3_numbers(word, floats[0]);
+      if (type == WEIGHT_F4)
+        UNROLL for (int half = 0; half < 2; ++half)
+          numbers_of_codes(word, 4 * half, floats[half]);
       UNROLL for (int half = 0; half < 2 / halves; ++half)
         UNROLL for (int b = 0; b < 4; ++b) {
           const int code = (int8_t)(codes[half] >> 8 * b) - by.zero;
-          const float number = type == WEIGHT_E4M3 ? floats[b] : (float)code;
+          const float number = has_floats(type) ? floats[half][b] : (float)code;
           const float d = half ? by.upper_scale : by.scale;
           const float w = number * d + by.minimum;
           out[row * width + g * GROUP + half * 16 + i * 4 + b] =
@@ -104,3 +109,4 @@ DEFINE_GROUPED_EMBED(g5, WEIGHT_G5)
 DEFINE_GROUPED_EMBED(g6, WEIGHT_G6)
 DEFINE_GROUPED_EMBED(g8, WEIGHT_G8)
 DEFINE_GROUPED_EMBED(e4m3, WEIGHT_E4M3)
+DEFINE_GROUPED_EMBED(f4, WEIGHT_F4)

@@ -1,8 +1,10 @@
 // Weights in groups of 32 inputs on GPUs: codes of 4, 5, 6 or 8 bits, and what groups
-// have, see cpu/groups.h for the formulas of all forms. E4M3 has the symmetric form.
+// have, see cpu/groups.h for the formulas of all forms. E4M3 and F4 have the symmetric
+// form, and F4 also that of halves, where d is an f32 and s are E4M3.
 //
 //   w  [outputs][inputs * 4 / 8] bytes, the low four bits of all codes: as Q4 in
-//      weights.h. Codes of 8 bits are [outputs][inputs] bytes, less 128, or E4M3
+//      weights.h. Codes of 8 bits are [outputs][inputs] bytes, less 128, or E4M3. F4 has
+//      places in a number_list
 //   s  [outputs][row_words] words of 32 bits, which have in turn
 //      planes   of 5 bits, a word for each group: bit 8 b + 4 h + v is bit 4 of the code
 //               of input 16 h + 4 v + b. Of 6 bits, two words: bits 8 b + 2 v and the
@@ -32,16 +34,18 @@ typedef struct {
   group_form form;
   element_type type;
   int row_words;
+  number_list list;  // of F4
   int first, second; // words before firsts and seconds
   group_place at_first, at_second;
 } group_format;
 
-// What the emitter passes: form, type, and shift and log of both numbers, of 4, 2, 5, 2, 5
-// and 2 bits, the lowest first; words of a row, and before its seconds.
+// What the emitter passes: form, type, shift and log of both numbers, and list, of 4, 2,
+// 5, 2, 5, 2 and 2 bits, the lowest first; words of a row, and before its seconds.
 #define GROUP_NUMBERS int format, int row_words, int second
 
 // Of other weights.
-#define NO_FORMAT {FORM_SYMMETRIC, ELEMENT_F32, 0, 0, 0, {0, 0}, {0, 0}}
+#define NO_FORMAT                                                              \
+  {FORM_SYMMETRIC, ELEMENT_F32, 0, LIST_E2M1, 0, 0, {0, 0}, {0, 0}}
 
 // What kernels for weights in groups have besides: parameters, which follow all others,
 // and the format of rows of so many inputs.
@@ -65,6 +69,7 @@ INLINE group_format group_format_of(weight_type type, int inputs, int format,
       .form = (group_form)(format & 15),
       .type = (element_type)(format >> 4 & 3),
       .row_words = row_words,
+      .list = (number_list)(format >> 20 & 3),
       .first = inputs / GROUP * planes_of(type),
       .second = second,
       .at_first = {format >> 6 & 31, format >> 11 & 3},
@@ -74,7 +79,17 @@ INLINE group_format group_format_of(weight_type type, int inputs, int format,
 
 INLINE int is_grouped(weight_type type) {
   return type == WEIGHT_G4 || type == WEIGHT_G5 || type == WEIGHT_G6 ||
-         type == WEIGHT_G8 || type == WEIGHT_E4M3;
+         type == WEIGHT_G8 || type == WEIGHT_E4M3 || type == WEIGHT_F4;
+}
+
+// Returns whether codes in groups are floating-point numbers.
+INLINE int has_floats(weight_type type) {
+  return type == WEIGHT_E4M3 || type == WEIGHT_F4;
+}
+
+// Returns whether each half of a group may have a scale of its own.
+INLINE int has_halves(weight_type type) {
+  return type == WEIGHT_G6 || type == WEIGHT_F4;
 }
 
 // Returns whether a code in groups is a byte.
@@ -85,7 +100,7 @@ INLINE int is_byte(weight_type type) {
 // Returns whether weights are whole numbers.
 INLINE int is_whole(weight_type type) {
   return type == WEIGHT_Q8 || type == WEIGHT_Q4 ||
-         (is_grouped(type) && type != WEIGHT_E4M3);
+         (is_grouped(type) && !has_floats(type));
 }
 
 INLINE int is_listed(group_form form) {
@@ -141,6 +156,13 @@ INLINE int middle_of(weight_type type) {
   return type == WEIGHT_G6 ? 32 : type == WEIGHT_G8 ? 128 : 0;
 }
 
+// Returns the number of the lowest byte in E4M3: its exponent and its mantissa begin those
+// of an f32 whose exponent is 120 more.
+INLINE float number_of_e4m3(uint32_t byte) {
+  const int32_t top = (int32_t)(byte << 24);
+  return float_of((uint32_t)(top >> 4) & 0x87f00000u) * 0x1p120f;
+}
+
 INLINE group_scale scale_of_group(weight_type type, const group_format *f, int g,
                                   raw_group raw) {
   const uint32_t first = raw.first >> (group_bytes(f->at_first, g) & 3) * 8;
@@ -152,7 +174,7 @@ INLINE group_scale scale_of_group(weight_type type, const group_format *f, int g
     break;
   case FORM_ZEROS: made.zero = (int32_t)(second & 255); break;
   case FORM_MINIMA: made.minimum = group_number(f, second); break;
-  case FORM_HALVES: made.zero = 32; break;
+  case FORM_HALVES: made.zero = has_floats(type) ? 0 : 32; break;
   default: break;
   }
   made.zero -= is_listed(f->form) ? 0 : middle_of(type);
@@ -163,7 +185,13 @@ INLINE group_scale scale_of_group(weight_type type, const group_format *f, int g
     made.scale = made.upper_scale =
         float_from_f16((uint16_t)first) * (float)(second & 255);
   }
-  if (f->form == FORM_HALVES || f->form == FORM_IQ4_BLOCKS) {
+  if (type == WEIGHT_F4) {
+    if (f->form == FORM_HALVES) {
+      const float unit = made.scale;
+      made.scale = unit * number_of_e4m3(second);
+      made.upper_scale = unit * number_of_e4m3(second >> 8);
+    }
+  } else if (f->form == FORM_HALVES || f->form == FORM_IQ4_BLOCKS) {
     const float unit = made.scale;
     made.scale = made.upper_scale = unit * (float)(int8_t)second;
     if (f->form == FORM_HALVES)
@@ -240,6 +268,36 @@ INLINE uint2_t signed_codes(weight_type type, int listed, const code_list *list,
   if (type == WEIGHT_G6)
     codes = (uint2_t){centered(codes[0]), centered(codes[1])};
   return codes;
+}
+
+// Returns the number of a list that a code stands for.
+INLINE float number_of_code(number_list list, int code) {
+  const float e2m1[] = {E2M1_NUMBERS}, nf4[] = {NF4_NUMBERS}, fp4[] = {FP4_NUMBERS};
+  float found = 0.0f;
+  UNROLL for (int c = 0; c < 16; ++c) {
+    const float number = list == LIST_NF4   ? nf4[c]
+                         : list == LIST_FP4 ? fp4[c]
+                                            : e2m1[c];
+    found = c == code ? number : found;
+  }
+  return found;
+}
+
+// The numbers of F4's codes, which all threads of a block look up.
+SHARED_MEMORY float code_numbers[16];
+
+// Fills them. All threads of a block call it.
+INLINE void share_numbers(number_list list) {
+  const int thread = (int)thread_idx();
+  if (thread < 16)
+    code_numbers[thread] = number_of_code(list, thread);
+  syncthreads();
+}
+
+// Looks up the numbers of codes of 4 bits, of which each byte has one, `shift` bits up.
+INLINE void numbers_of_codes(uint32_t word, int shift, float w[4]) {
+  UNROLL for (int e = 0; e < 4; ++e)
+    w[e] = code_numbers[word >> (8 * e + shift) & 15];
 }
 
 #endif

@@ -96,7 +96,8 @@ INLINE int weight_bytes(weight_type type, int inputs) {
   case WEIGHT_Q4:
   case WEIGHT_G4:
   case WEIGHT_G5:
-  case WEIGHT_G6: return inputs / 2;
+  case WEIGHT_G6:
+  case WEIGHT_F4: return inputs / 2;
   }
   return 0;
 }

@@ -18,7 +18,7 @@ enum { SCALE_WORD, OFFSET_WORD, UPPER_SCALE_WORD };
 
 // Returns how many words there are: planes follow the numbers.
 INLINE int record_words(weight_type type) {
-  return (type == WEIGHT_G6 ? 3 : 2) + planes_of(type);
+  return (has_halves(type) ? 3 : 2) + planes_of(type);
 }
 
 // Returns how the tiles of packed weights are read.
@@ -72,7 +72,7 @@ INLINE void share_group(weight_type type, const product *p, const group_copy *c,
   const shared_address to = c->to + step % SCALE_STAGES * words * c->columns * 4;
   store_shared_4(to, bits_of(g.scale));
   store_shared_4(to + OFFSET_WORD * c->columns * 4, bits_of(offset));
-  if (type == WEIGHT_G6)
+  if (has_halves(type))
     store_shared_4(to + UPPER_SCALE_WORD * c->columns * 4, bits_of(g.upper_scale));
   UNROLL for (int i = 0; i < planes_of(type); ++i)
     store_shared_4(to + (words - planes_of(type) + i) * c->columns * 4,
@@ -91,21 +91,49 @@ INLINE void unpack_e4m3(uint32_t bytes, uint32_t *first, uint32_t *second) {
   *second = from_e4m3(permute_bytes(bytes, 0, 0x3424));
 }
 
+// Returns the lists of both bytes of numbers in bf16, the upper ones first, or a list of
+// whole numbers.
+typedef struct {
+  code_list of[2];
+} code_lists;
+
+INLINE code_lists lists_of(weight_type type, const group_format *f) {
+  if (type != WEIGHT_F4)
+    return (code_lists){{list_of(f->form), {{0}}}};
+  code_lists made;
+  UNROLL for (int i = 0; i < 4; ++i) {
+    made.of[0].of[i] = made.of[1].of[i] = 0;
+    UNROLL for (int b = 0; b < 4; ++b) {
+      const uint16_t bits = bf16_from_float(number_of_code(f->list, 4 * i + b));
+      made.of[0].of[i] |= (uint32_t)(bits >> 8) << 8 * b;
+      made.of[1].of[i] |= (uint32_t)(bits & 255) << 8 * b;
+    }
+  }
+  return made;
+}
+
 // Turns a lane's codes into bf16: of the lower and the upper half of a group, for the two
 // instructions that it takes. Of bytes, `word` and `upper_word` have one half each.
 INLINE void unpack_codes(weight_type type, const constants *c, int listed,
-                         const code_list *list, uint32_t word, uint32_t upper_word,
+                         const code_lists *lists, uint32_t word, uint32_t upper_word,
                          const uint32_t planes[2], uint32_t first[STEPS],
                          uint32_t second[STEPS]) {
   const int v = (int)thread_idx() % 4;
-  if (type == WEIGHT_E4M3) {
+  if (type == WEIGHT_F4) {
+    const uint2_t upper = look_up_both(&lists->of[0], word);
+    const uint2_t lower = look_up_both(&lists->of[1], word);
+    UNROLL for (int h = 0; h < STEPS; ++h) {
+      first[h] = permute_bytes(lower[h], upper[h], 0x5140);
+      second[h] = permute_bytes(lower[h], upper[h], 0x7362);
+    }
+  } else if (type == WEIGHT_E4M3) {
     unpack_e4m3(word, &first[0], &second[0]);
     unpack_e4m3(upper_word, &first[1], &second[1]);
   } else if (type == WEIGHT_G8) {
     unpack_signed(c, word, &first[0], &second[0]);
     unpack_signed(c, upper_word, &first[1], &second[1]);
   } else if (type == WEIGHT_G4 && listed) {
-    const uint2_t numbers = look_up_both(list, word);
+    const uint2_t numbers = look_up_both(&lists->of[0], word);
     UNROLL for (int h = 0; h < STEPS; ++h)
       unpack_signed(c, numbers[h], &first[h], &second[h]);
   } else {
@@ -138,7 +166,7 @@ typedef struct {
 // Loads the outputs of tile `i`, whose codes are `words`. `columns` is where this lane's
 // first output is in shared memory.
 INLINE lane_outputs outputs_of_tile(weight_type type, shape s, const constants *c,
-                                    int listed, const code_list *list, int i,
+                                    int listed, const code_lists *lists, int i,
                                     uint32_t words[MAX_OUTPUT_TILES][4],
                                     shared_address columns) {
   const int stride = s.columns * 4, planes = planes_of(type);
@@ -148,15 +176,15 @@ INLINE lane_outputs outputs_of_tile(weight_type type, shape s, const constants *
     made.scale[half] = float_of(load_shared_4(at));
     made.offset[half] = float_of(load_shared_4(at + OFFSET_WORD * stride));
     made.upper_scale[half] =
-        type == WEIGHT_G6 ? float_of(load_shared_4(at + UPPER_SCALE_WORD * stride))
-                          : 0.0f;
+        has_halves(type) ? float_of(load_shared_4(at + UPPER_SCALE_WORD * stride))
+                         : 0.0f;
     uint32_t plane[2] = {0, 0};
     UNROLL for (int e = 0; e < planes; ++e)
       plane[e] = load_shared_4(at + (record_words(type) - planes + e) * stride);
     const uint32_t *word =
         is_byte(type) ? &words[i][half * 2] : &words[i / 2][i % 2 * 2 + half];
     uint32_t first[STEPS], second[STEPS];
-    unpack_codes(type, c, listed, list, word[0], is_byte(type) ? word[1] : 0,
+    unpack_codes(type, c, listed, lists, word[0], is_byte(type) ? word[1] : 0,
                  plane, first, second);
     UNROLL for (int step = 0; step < STEPS; ++step) {
       made.weights[step][half] = first[step];
@@ -168,7 +196,7 @@ INLINE lane_outputs outputs_of_tile(weight_type type, shape s, const constants *
 
 // Multiplies the tiles of a group.
 INLINE void multiply_outputs(weight_type type, shape s, const product *p,
-                             const constants *c, const code_list *list,
+                             const constants *c, const code_lists *lists,
                              shared_address stage, shared_address columns,
                              transposed_sums sums) {
   const group_form form = p->groups.form;
@@ -186,17 +214,17 @@ INLINE void multiply_outputs(weight_type type, shape s, const product *p,
     sum_inputs(s, x, inputs);
   UNROLL for (int i = 0; i < s.columns / s.warps_n / 16; ++i) {
     const lane_outputs of =
-        outputs_of_tile(type, s, c, is_listed(form), list, i, words, columns);
+        outputs_of_tile(type, s, c, is_listed(form), lists, i, words, columns);
     UNROLL for (int j = 0; j < s.rows / s.warps_m / ROWS; ++j) {
       float lower[4] = {0.0f, 0.0f, 0.0f, 0.0f}, upper[4] = {0.0f, 0.0f, 0.0f, 0.0f};
       UNROLL for (int step = 0; step < STEPS; ++step) {
         const uint32_t pairs[2] = {x[step][j][0], x[step][j][1]};
-        mma_bf16(type == WEIGHT_G6 && step ? upper : lower, of.weights[step], pairs);
+        mma_bf16(has_halves(type) && step ? upper : lower, of.weights[step], pairs);
       }
       UNROLL for (int e = 0; e < 4; ++e) {
         float *sum = &sums[i][j][e];
         *sum = __builtin_fmaf(lower[e], of.scale[e / 2], *sum);
-        if (type == WEIGHT_G6)
+        if (has_halves(type))
           *sum = __builtin_fmaf(upper[e], of.upper_scale[e / 2], *sum);
         *sum = __builtin_fmaf(inputs[j][e % 2], of.offset[e / 2], *sum);
       }
@@ -209,7 +237,7 @@ INLINE void multiply_groups(weight_type type, shape s, const product *p,
                             shared_address memory) {
   const part of = part_of_block(p, s);
   const constants c = constants_of(type, p);
-  const code_list list = list_of(p->groups.form);
+  const code_lists lists = lists_of(type, &p->groups);
   const int lane = (int)thread_idx() % WARP, warp = (int)thread_idx() / WARP;
   const int record_bytes = record_words(type) * s.columns * 4;
   const shared_address records =
@@ -235,7 +263,7 @@ INLINE void multiply_groups(weight_type type, shape s, const product *p,
     fill_stage(type, s, &r, step + s.stages - 1);
     share_group(type, p, &groups, step + 1, groups.next);
     groups.next = load_next_group(type, p, &groups, step + 2, of.end);
-    multiply_outputs(type, s, p, &c, &list, memory + from,
+    multiply_outputs(type, s, p, &c, &lists, memory + from,
                      lane_records + step % SCALE_STAGES * record_bytes, sums);
     from = next_stage(&r, from);
   }
@@ -265,6 +293,10 @@ INLINE void multiply_e4m3(shape s, const product *p, shared_address memory) {
   multiply_groups(WEIGHT_E4M3, s, p, memory);
 }
 
+INLINE void multiply_f4(shape s, const product *p, shared_address memory) {
+  multiply_groups(WEIGHT_F4, s, p, memory);
+}
+
 // Returns the bytes of a shape whose weights have so many bits in tiles, and whose outputs
 // have so many words.
 #define GROUPED_BYTES(bits, words, ...)                                        \
@@ -282,10 +314,13 @@ INLINE void multiply_e4m3(shape s, const product *p, shared_address memory) {
 #define WEIGHT_OF_g6 WEIGHT_G6
 #define WEIGHT_OF_g8 WEIGHT_G8
 #define WEIGHT_OF_e4m3 WEIGHT_E4M3
+#define WEIGHT_OF_f4 WEIGHT_F4
 
-// Defines the kernels of codes in all shapes.
+// Defines the kernels of codes in all shapes, or in all but the largest.
 #define DEFINE_ALL_MATMUL_GROUPS(type, bits, words)                            \
   DEFINE_MATMUL_GROUPS(type, bits, words, large, 128, 64, 32, 4, 2, 2)         \
+  DEFINE_SMALL_MATMUL_GROUPS(type, bits, words)
+#define DEFINE_SMALL_MATMUL_GROUPS(type, bits, words)                          \
   DEFINE_MATMUL_GROUPS(type, bits, words, medium, 64, 64, 32, 4, 2, 2)         \
   DEFINE_MATMUL_GROUPS(type, bits, words, small, 32, 64, 32, 6, 1, 2)
 

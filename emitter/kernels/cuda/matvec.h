@@ -164,6 +164,8 @@ INLINE void multiply_units(stream *s, const product *p, const result *to,
   // Whole chunks: all warps are in the same slice.
   const int size = vectors_of_shared(p->type) / chunk * chunk;
   slice in = {0, vectors};
+  if (p->type == WEIGHT_F4)
+    share_numbers(p->groups.list);
 #pragma clang loop unroll(disable)
   for (int parity = 0; number < units; number += stride, parity ^= 1) {
     sums of = {{{0.0f}}};

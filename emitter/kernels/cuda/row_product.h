@@ -70,7 +70,8 @@ INLINE int by_split(const product *p, int x) {
 
 // Returns how many rows a unit has. The fewer bytes a row has, the more rows a lane has to
 // have under way; and rows share what is loaded of the input.
-#define ROWS(type) ((type) == WEIGHT_Q4 || (type) == WEIGHT_G4 ? 2 : 1)
+#define ROWS(type)                                                             \
+  ((type) == WEIGHT_Q4 || (type) == WEIGHT_G4 || (type) == WEIGHT_F4 ? 2 : 1)
 
 INLINE int rows_of(const product *p) {
   return p->paired ? MAX_ROWS : ROWS(p->type);
@@ -289,12 +290,12 @@ INLINE void add_groups(const stream *s, const product *p, int v, int at, int vec
 // Adds the products of vector `v` by floats, likewise.
 INLINE void add_floats(const stream *s, const product *p, int v, int at, int vectors,
                        sums *into) {
-  const int has_scales = is_grouped(p->type);
+  const int has_scales = is_grouped(p->type), halves = has_halves(p->type);
   sums own = {{{0.0f}}}, *to = has_scales ? &own : into;
   UNROLL for (int part = 0; part < inputs_in_16_bytes(p->type) / 4; ++part) {
     const four x = four_of(staged[part * vectors + at]);
     UNROLL for (int r = 0; r < rows_of(p); ++r) {
-      float w[4], *sum = &to->of[r][part % 2];
+      float w[4], *sum = &to->of[r][halves ? part / 4 : part % 2];
       widen(p->type, s->words[r][v], part, w);
       UNROLL for (int e = 0; e < 4; ++e)
         *sum = __builtin_fmaf(w[e], x.of[e], *sum);
@@ -302,10 +303,12 @@ INLINE void add_floats(const stream *s, const product *p, int v, int at, int vec
   }
   if (has_scales)
     UNROLL for (int r = 0; r < rows_of(p); ++r) {
-      const float scale =
-          scale_of_group(p->type, &p->groups, s->numbers[v], s->groups[r][v]).scale;
+      const group_scale g =
+          scale_of_group(p->type, &p->groups, s->numbers[v], s->groups[r][v]);
       UNROLL for (int e = 0; e < 2; ++e)
-        into->of[r][e] = __builtin_fmaf(own.of[r][e], scale, into->of[r][e]);
+        into->of[r][e] =
+            __builtin_fmaf(own.of[r][e], halves && e ? g.upper_scale : g.scale,
+                           into->of[r][e]);
     }
 }
 

@@ -18,6 +18,7 @@ typedef enum {
   WEIGHT_G6,
   WEIGHT_G8,
   WEIGHT_E4M3, // likewise, with codes that are floating-point numbers
+  WEIGHT_F4,
 } weight_type;
 
 #endif

@@ -23,7 +23,8 @@ INLINE int inputs_in_16_bytes(weight_type type) {
   case WEIGHT_Q4:
   case WEIGHT_G4:
   case WEIGHT_G5:
-  case WEIGHT_G6: return 32;
+  case WEIGHT_G6:
+  case WEIGHT_F4: return 32;
   }
   return 0;
 }
@@ -36,8 +37,7 @@ INLINE void whole_numbers(uint32_t bytes, float zero, float w[4]) {
            (0x1p23f + zero);
 }
 
-// Converts four bytes in E4M3: their exponent and their mantissa begin those of an f32
-// whose exponent is 120 more.
+// Converts four bytes in E4M3, as number_of_e4m3() does.
 INLINE void e4m3_numbers(uint32_t bytes, float w[4]) {
   UNROLL for (uint32_t e = 0; e < 4; ++e) {
     const int32_t top = (int32_t)permute_bytes(bytes, 0, e << 12 | 0x0444u);
@@ -69,6 +69,7 @@ INLINE void widen(weight_type type, uint4_t words, int part, float w[4]) {
     whole_numbers(words[part % 4] >> 4 * (part / 4) & 0x0f0f0f0fu, 8.0f, w);
     break;
   case WEIGHT_E4M3: e4m3_numbers(words[part], w); break;
+  case WEIGHT_F4: numbers_of_codes(words[part % 4], part / 4 * 4, w); break;
   default: break; // other groups are multiplied as whole numbers
   }
 }

@@ -161,6 +161,8 @@ fn floats_of_four_bits_are_held_in_whole_groups() {
     assert_eq!(held(FloatCodes::Nf4, 64, 512).as_deref(), Some("q4_nf4_64_bf16"));
     assert_eq!(held(FloatCodes::Fp4, 64, 512).as_deref(), Some("q4_fp4_64_bf16"));
     assert_eq!(held(FloatCodes::E2m1, 16, 512).as_deref(), Some("q4_e2m1_floats_16_bf16"));
+    let of_16 = floats([1, 16], FloatCodes::E2m1.list(), Expr::floats);
+    assert_eq!(name_of_form(&of_16, 512, KernelsOf::Gpus), None);
     // A block would be of two rows.
     assert_eq!(held(FloatCodes::Nf4, 64, 96), None);
 }
@@ -172,6 +174,7 @@ fn scales_in_e4m3_stay_so() {
     let nvfp4 = floats([1, 16], FloatCodes::E2m1.list(), scales);
     let form = GroupForm::holding(&nvfp4, 512, false, KernelsOf::Cpus).unwrap();
     assert_eq!(form.name(), "q4_e2m1_floats_16_f8_e4m3");
+    assert_eq!(GroupForm::holding(&nvfp4, 512, false, KernelsOf::Gpus), Some(form));
     // Two blocks of 16 groups with a unit of 4 bytes.
     assert_eq!(form.row_bytes(512), 512 / 2 + 2 * (16 + 4));
 }

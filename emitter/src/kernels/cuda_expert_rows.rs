@@ -120,7 +120,7 @@ impl CudaMatmulExperts {
 impl Kernel for CudaMatmulExperts {
     fn function(&self) -> KernelFunction {
         macro_rules! of_type {
-            ($ty:literal, $small:literal) => {{
+            ($ty:literal, $small:literal, $_large:literal) => {{
                 let name = match (self.tiles, self.gated.is_some()) {
                     (Tiles::Small, false) => concat!("cuda_matmul_experts_", $ty, "_", $small),
                     (Tiles::Small, true) => concat!("cuda_matmul_experts_gated_", $ty, "_", $small),

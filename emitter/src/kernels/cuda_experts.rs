@@ -99,7 +99,7 @@ impl CudaExpertsGated {
 impl Kernel for CudaExpertsGated {
     fn function(&self) -> KernelFunction {
         macro_rules! of_type {
-            ($ty:literal, $_small:literal) => {
+            ($ty:literal, $_small:literal, $_large:literal) => {
                 KernelFunction { file: concat!("experts_", $ty), name: concat!("cuda_experts_gated_", $ty) }
             };
         }
@@ -151,7 +151,7 @@ impl CudaExpertsAdd {
 impl Kernel for CudaExpertsAdd {
     fn function(&self) -> KernelFunction {
         macro_rules! of_type {
-            ($ty:literal, $_small:literal) => {
+            ($ty:literal, $_small:literal, $_large:literal) => {
                 KernelFunction { file: concat!("experts_", $ty), name: concat!("cuda_experts_add_", $ty) }
             };
         }

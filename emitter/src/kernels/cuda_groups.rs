@@ -4,7 +4,7 @@ use safetensors::Dtype;
 
 use super::{
     arguments::{Argument as _, Arguments},
-    groups::GroupFormat,
+    groups::{FloatFormat, GroupFormat},
 };
 use crate::group_form::{GROUP, GroupForm, Groups, SUPERBLOCK, Scales};
 
@@ -69,6 +69,11 @@ impl CudaGroups {
         }
     }
 
+    /// Returns whether scales are E4M3 of a unit, which all of a row has.
+    pub(crate) fn has_unit(self) -> bool {
+        matches!(self.form.scales, Scales::Floats(_, Groups { dtype: Dtype::F8_E4M3, .. }))
+    }
+
     /// Returns the numbers of runs.
     fn of_runs(self, bytes: usize) -> GroupNumbers {
         let run = self.run();
@@ -85,6 +90,9 @@ impl CudaGroups {
     /// Returns the first numbers that groups have: scales or units.
     pub(crate) fn firsts(self) -> GroupNumbers {
         let size = |Groups { dtype, .. }: Groups| dtype.bitsize() / 8;
+        if self.has_unit() {
+            return GroupNumbers { count: 1, bytes: size_of::<f32>(), shift: WHOLE_ROW };
+        }
         self.of_runs(match self.form.scales {
             Scales::Symmetric(of)
             | Scales::Zeros(of)
@@ -100,6 +108,7 @@ impl CudaGroups {
     /// Returns the second numbers, if there are any.
     pub(crate) fn seconds(self) -> Option<GroupNumbers> {
         match self.form.scales {
+            Scales::Floats(..) if self.has_unit() => Some(self.of_groups(2)),
             Scales::Symmetric(_) | Scales::Floats(..) | Scales::Listed(..) => None,
             Scales::Zeros(_) => Some(self.of_runs(1)),
             Scales::Minima(of) => Some(self.of_runs(of.dtype.bitsize() / 8)),
@@ -125,7 +134,13 @@ impl CudaGroups {
         let GroupFormat { form, sizes, .. } = self.form.into();
         let place = |numbers: GroupNumbers| numbers.shift | (numbers.bytes.ilog2() as usize) << 5;
         let seconds = self.seconds().map_or(0, place);
-        let format = form | sizes.scale_type << 4 | place(self.firsts()) << 6 | seconds << 13;
+        // Half groups have their scales as in `Scales::Halves`, of a unit in f32.
+        let (form, scale_type) = match self.has_unit() {
+            true => (GroupFormat::from(GroupForm { bits: 6, scales: Scales::Halves }).form, 0),
+            false => (form, sizes.scale_type),
+        };
+        let list = FloatFormat::from(self.form).list.unwrap_or(0);
+        let format = form | scale_type << 4 | place(self.firsts()) << 6 | seconds << 13 | list << 20;
         let [_, second] = self.starts();
         format.add_to(arguments, "format");
         self.row_words().add_to(arguments, "row_words");
@@ -135,6 +150,8 @@ impl CudaGroups {
 
 #[cfg(test)]
 mod tests {
+    use mlxcel_models::FloatCodes;
+
     use super::*;
     use crate::{group_form::List, kernels::constant::KernelConstant};
 
@@ -164,6 +181,12 @@ mod tests {
         assert_numbers(of, [4 | 2 << 4 | (3 | 1 << 5) << 6 | (1 << 5) << 13, 22, 17]);
         let of = layout(4, Scales::Listed(List::E2m1, groups(32, Dtype::F32)), 96);
         assert_numbers(of, [5 | (2 << 5) << 6, 4, 3]);
+        // 2 groups of 64 inputs each, in f32, with list 1.
+        let of = layout(4, Scales::Floats(FloatCodes::Nf4, groups(64, Dtype::F32)), 128);
+        assert_numbers(of, [(1 | 2 << 5) << 6 | 1 << 20, 2, 2]);
+        // A unit of the row, and 4 times the bytes of two halves.
+        let of = layout(4, Scales::Floats(FloatCodes::E2m1, groups(16, Dtype::F8_E4M3)), 128);
+        assert_numbers(of, [4 | (WHOLE_ROW | 2 << 5) << 6 | (1 << 5) << 13, 4, 1]);
     }
 
     #[test]
@@ -187,12 +210,16 @@ mod tests {
             (4, Scales::ListedBlocks),
             (4, Scales::Zeros(Groups { size: 128, dtype: Dtype::F16 })),
             (8, Scales::Symmetric(Groups { size: 32, dtype: Dtype::F16 })),
+            (8, Scales::Floats(FloatCodes::E4m3, Groups { size: 128, dtype: Dtype::F32 })),
+            (4, Scales::Floats(FloatCodes::E2m1, Groups { size: 16, dtype: Dtype::F8_E4M3 })),
         ] {
             let of = layout(bits, scales, 2048);
             let codes = of.inputs * if bits == 8 { 8 } else { 4 } / 8;
             let (bytes, panels) = (codes + of.row_words() * WORD, of.form.row_bytes(of.inputs));
+            // Panels have a unit for each 256 inputs.
+            let units = if of.has_unit() { of.inputs / SUPERBLOCK * WORD } else { 0 };
             assert!(
-                bytes >= panels - WORD && bytes * 100 <= panels * 103,
+                bytes >= panels - WORD - units && bytes * 100 <= panels * 103,
                 "{}: {bytes}, {panels}",
                 of.form.name()
             );

@@ -27,6 +27,7 @@ impl Tiles {
     pub(crate) fn shape(self, weights: MatvecWeights) -> [usize; 3] {
         use MatvecWeights::{Bf16, F16, F32, Groups, Q4, Q8};
         match (weights, self) {
+            (Groups(form), Self::Large) if form.takes_floats() && form.bits == 4 => [64, 64, 128],
             (F32, Self::Large) => [128, 64, 128],
             (F32, _) => [64, 64, 64],
             (Q4 | Groups(_), Self::Small) => [32, 64, 64],
@@ -94,20 +95,30 @@ pub(crate) struct CudaMatmulGated {
     pub(crate) gate: MatvecGate,
 }
 
-/// Expands a macro for the type of weights, with its name and that of its smallest tiles.
+/// Expands a macro for the type of weights, with its name and those of its smallest and its largest tiles. With large tiles, floats of
+/// 4 bits would need more registers than there are.
 macro_rules! for_weights {
     ($weights:expr, $of_type:ident) => {
         match $weights {
-            MatvecWeights::F32 => $of_type!("f32", "medium"),
-            MatvecWeights::Bf16 => $of_type!("bf16", "small"),
-            MatvecWeights::F16 => $of_type!("f16", "small"),
-            MatvecWeights::Q8 => $of_type!("q8", "small"),
-            MatvecWeights::Q4 => $of_type!("q4", "small"),
-            MatvecWeights::Groups(form) if form.takes_floats() => $of_type!("e4m3", "small"),
-            MatvecWeights::Groups($crate::group_form::GroupForm { bits: 4, .. }) => $of_type!("g4", "small"),
-            MatvecWeights::Groups($crate::group_form::GroupForm { bits: 5, .. }) => $of_type!("g5", "small"),
-            MatvecWeights::Groups($crate::group_form::GroupForm { bits: 6, .. }) => $of_type!("g6", "small"),
-            MatvecWeights::Groups(_) => $of_type!("g8", "small"),
+            MatvecWeights::F32 => $of_type!("f32", "medium", "large"),
+            MatvecWeights::Bf16 => $of_type!("bf16", "small", "large"),
+            MatvecWeights::F16 => $of_type!("f16", "small", "large"),
+            MatvecWeights::Q8 => $of_type!("q8", "small", "large"),
+            MatvecWeights::Q4 => $of_type!("q4", "small", "large"),
+            MatvecWeights::Groups(form) if form.takes_floats() && form.bits == 8 => {
+                $of_type!("e4m3", "small", "large")
+            }
+            MatvecWeights::Groups(form) if form.takes_floats() => $of_type!("f4", "small", "medium"),
+            MatvecWeights::Groups($crate::group_form::GroupForm { bits: 4, .. }) => {
+                $of_type!("g4", "small", "large")
+            }
+            MatvecWeights::Groups($crate::group_form::GroupForm { bits: 5, .. }) => {
+                $of_type!("g5", "small", "large")
+            }
+            MatvecWeights::Groups($crate::group_form::GroupForm { bits: 6, .. }) => {
+                $of_type!("g6", "small", "large")
+            }
+            MatvecWeights::Groups(_) => $of_type!("g8", "small", "large"),
         }
     };
 }
@@ -125,11 +136,11 @@ impl CudaMatmulGated {
 impl Kernel for CudaMatmulGated {
     fn function(&self) -> KernelFunction {
         macro_rules! of_type {
-            ($ty:literal, $small:literal) => {{
+            ($ty:literal, $small:literal, $large:literal) => {{
                 let name = match self.tiles {
                     Tiles::Small => concat!("cuda_matmul_gated_", $ty, "_", $small),
                     Tiles::Medium => concat!("cuda_matmul_gated_", $ty, "_medium"),
-                    Tiles::Large => concat!("cuda_matmul_gated_", $ty, "_large"),
+                    Tiles::Large => concat!("cuda_matmul_gated_", $ty, "_", $large),
                 };
                 KernelFunction { file: concat!("matmul_", $ty), name }
             }};
@@ -179,11 +190,11 @@ impl CudaMatmul {
 impl Kernel for CudaMatmul {
     fn function(&self) -> KernelFunction {
         macro_rules! of_type {
-            ($ty:literal, $small:literal) => {{
+            ($ty:literal, $small:literal, $large:literal) => {{
                 let names = match self.tiles {
                     Tiles::Small => of_type!(@ $ty, $small),
                     Tiles::Medium => of_type!(@ $ty, "medium"),
-                    Tiles::Large => of_type!(@ $ty, "large"),
+                    Tiles::Large => of_type!(@ $ty, $large),
                 };
                 let index = self.matrices.len().clamp(1, MAX_MATRICES) - 1;
                 KernelFunction { file: concat!("matmul_", $ty), name: names[index] }
@@ -232,9 +243,11 @@ mod tests {
             let name = weights.name();
             for (tiles, size) in [(Tiles::Small, "small"), (Tiles::Medium, "medium"), (Tiles::Large, "large")]
             {
-                // Products in f32 have no small tiles.
-                let size =
-                    if weights == MatvecWeights::F32 && tiles == Tiles::Small { "medium" } else { size };
+                // Products in f32 have no small tiles, and floats of 4 bits no large ones.
+                let size = match (name, tiles) {
+                    ("f32", Tiles::Small) | ("f4", Tiles::Large) => "medium",
+                    _ => size,
+                };
                 let stated = |what| {
                     stated_constant(&format!("cuda_matmul_{name}_{size}_1"), &format!("{name}_{size}_{what}"))
                 };

@@ -5,11 +5,7 @@ use super::{
     cuda_groups::CudaGroups,
     executable::Grid,
 };
-use crate::{
-    graph::Tensor,
-    group_form::{GROUP, GroupForm},
-    types::TensorType,
-};
+use crate::{graph::Tensor, group_form::GroupForm, types::TensorType};
 
 /// The most matrices of one call.
 pub(crate) const MAX_MATRICES: usize = 3;
@@ -34,9 +30,8 @@ pub(super) const BIASES: [&str; MAX_MATRICES] = ["b0", "b1", "b2"];
 pub(super) const RESULTS: [&str; MAX_MATRICES] = ["out0", "out1", "out2"];
 pub(super) const OUTPUTS: [&str; MAX_MATRICES] = ["n0", "n1", "n2"];
 
-/// The chunks of a row that workgroups hold at once, if vectors are whole groups or floats of 8 bits: more are staged in slices, for
-/// which fewer warps may share a unit.
-const SLICED_CHUNKS: usize = 5;
+/// Floats of a row that a workgroup stages at most: as in `cuda/row_input.h`. A row with a norm may not have more.
+pub(crate) const ROW_CAPACITY: usize = 12032;
 
 /// How weights are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +76,8 @@ impl MatvecWeights {
             Self::F16 => names!("f16"),
             Self::Q8 => names!("q8"),
             Self::Q4 => names!("q4"),
-            Self::Groups(form) if form.takes_floats() => names!("e4m3"),
+            Self::Groups(form) if form.takes_floats() && form.bits == 8 => names!("e4m3"),
+            Self::Groups(form) if form.takes_floats() => names!("f4"),
             Self::Groups(GroupForm { bits: 4, .. }) => names!("g4"),
             Self::Groups(GroupForm { bits: 5, .. }) => names!("g5"),
             Self::Groups(GroupForm { bits: 6, .. }) => names!("g6"),
@@ -130,12 +126,23 @@ impl MatvecWeights {
         }
         // Each warp has at least one chunk of a row. Those that do not run at the same time take turns.
         let chunks = inputs.div_ceil(self.vector() * VECTORS * LANES);
-        let is_sliced = (self.vector() == GROUP || self.has_floats()) && chunks > SLICED_CHUNKS;
-        let most = if is_sliced { 4 } else { 8 };
+        let most = self.most_sharing(inputs);
         let steps = |split: usize| (units * split).div_ceil(RESIDENT * WARPS) * chunks.div_ceil(split);
         let splits = [1, 2, 4, 8].into_iter().filter(|&split| split == 1 || split <= chunks.min(most));
         let split = splits.min_by_key(|&split| steps(split)).unwrap_or(1);
         (split, workgroups(split).min(RESIDENT))
+    }
+
+    /// Returns how many warps may share a unit: all, unless a row is staged in slices, which have a chunk of each.
+    fn most_sharing(self, inputs: usize) -> usize {
+        // Whole numbers have two bytes each, and their scale and their sum.
+        let bytes = if self.has_floats() { 4 * self.vector() } else { 2 * self.vector() + 8 };
+        let vectors = ROW_CAPACITY * 4 / bytes;
+        if inputs / self.vector() <= vectors {
+            return WARPS;
+        }
+        let chunks = (vectors / (VECTORS * LANES)).max(1);
+        1 << chunks.ilog2()
     }
 
     /// Returns the grid of so many workgroups.
@@ -343,7 +350,9 @@ impl Kernel for Matvec {
 impl MatvecWeights {
     /// Returns weights of every type, in groups of codes of every width.
     pub(super) fn every() -> impl Iterator<Item = Self> {
-        use crate::group_form::{Groups, KernelsOf, Scales};
+        use mlxcel_models::FloatCodes;
+
+        use crate::group_form::{GROUP, Groups, KernelsOf, Scales};
         let groups = Groups { size: GROUP, dtype: safetensors::Dtype::F16 };
         let scales = [
             Scales::Symmetric(groups),
@@ -352,7 +361,8 @@ impl MatvecWeights {
             Scales::Superblocks,
             Scales::Halves,
             Scales::ListedBlocks,
-            Scales::Floats(mlxcel_models::FloatCodes::E4m3, groups),
+            Scales::Floats(FloatCodes::E4m3, groups),
+            Scales::Floats(FloatCodes::Nf4, groups),
         ];
         let forms = scales.into_iter().flat_map(|scales| {
             scales.widths(KernelsOf::Gpus).iter().map(move |&bits| Self::Groups(GroupForm { bits, scales }))
@@ -375,8 +385,10 @@ mod tests {
     fn constants_are_those_of_the_kernels() {
         for weights in MatvecWeights::every() {
             let function = weights.function(Form::Added).name;
-            let found = ["threads", "vectors", "matrices"].map(|name| stated_constant(function, name));
-            assert_eq!(found, [THREADS, VECTORS, MAX_MATRICES].map(Some), "{weights:?}");
+            let found =
+                ["threads", "vectors", "matrices", "capacity"].map(|name| stated_constant(function, name));
+            let expected = [THREADS, VECTORS, MAX_MATRICES, ROW_CAPACITY];
+            assert_eq!(found, expected.map(Some), "{weights:?}");
             let ty = function.rsplit('_').next().unwrap();
             assert_eq!(stated_constant(function, &format!("{ty}_rows")), Some(weights.rows()), "{weights:?}");
         }

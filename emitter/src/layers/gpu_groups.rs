@@ -1,6 +1,7 @@
 //! Weights in groups as kernels for GPUs read them, see `cuda/groups.h`, and back: rows of codes, and rows of words with what
 //! groups have.
 
+use mlxcel_models::FloatCodes;
 use safetensors::Dtype;
 
 use super::quantization::nibble_bytes;
@@ -37,29 +38,43 @@ pub(super) fn packed(g: &mut Graph, parts: &[Tensor], form: GroupForm) -> Vec<Te
         nibble_bytes(g, low)
     };
     let planes = (of.planes() > 0).then(|| planes(g, *codes, of.planes()));
-    let of_floats = with_nan(g, *codes, of_groups, of);
-    let of_groups = of_floats.as_ref().map_or(of_groups, std::slice::from_ref);
-    let words: Vec<_> = planes.into_iter().chain(numbers(g, of_groups, of)).collect();
+    let of_groups = with_nan(g, *codes, of_groups, of);
+    let words: Vec<_> = planes.into_iter().chain(numbers(g, &of_groups, of)).collect();
     let words = g.concatenate_fused(&words, 1);
     let width = bytes_of_row(form, inputs);
     vec![g.reshape(bytes, &[outputs, width]), g.pad_end(words, 1, of.row_words())]
 }
 
-/// Returns scales that are NaN where one of their codes in E4M3 is: kernels take that for a number.
-fn with_nan(g: &mut Graph, codes: Tensor, scales: &[Tensor], of: CudaGroups) -> Option<Tensor> {
-    let (Scales::Floats(_, groups), &[scales]) = (of.form.scales, scales) else { return None };
-    let &[outputs, count] = g.shape(scales) else { return None };
-    let codes = g.pad_end(codes, 1, count * groups.size);
+/// Returns what groups have, with scales or units that are NaN where one of their codes in E4M3 is: kernels take that for a number.
+fn with_nan(g: &mut Graph, codes: Tensor, of_groups: &[Tensor], of: CudaGroups) -> Vec<Tensor> {
+    match (of.form.scales, of_groups) {
+        (Scales::Floats(FloatCodes::E4m3, groups), &[scales]) => {
+            vec![nan_with(g, scales, codes, groups.size)]
+        }
+        (Scales::Floats(..), &[units, steps]) => {
+            let unit = g.slice_dimension(units, 1, 0, 1);
+            let groups = g.shape(steps)[1];
+            vec![nan_with(g, unit, steps, groups), steps]
+        }
+        _ => of_groups.to_vec(),
+    }
+}
+
+/// Returns numbers, `[outputs, …]`, that are NaN where one of so many codes of each, in E4M3, is.
+fn nan_with(g: &mut Graph, numbers: Tensor, codes: Tensor, each: usize) -> Tensor {
+    let &[outputs, count] = g.shape(numbers) else { return numbers };
+    let dtype = g.dtype(numbers);
+    let codes = g.pad_end(codes, 1, count * each);
     let magnitude = g.with_number(codes, 127, Graph::and);
     let is_number = g.with_number(magnitude, 127, Graph::lt);
     // Minima of integers do not compile for GPUs.
     let is_number = g.convert(is_number, Dtype::F32);
-    let is_number = g.reshape(is_number, &[outputs, count, groups.size]);
+    let is_number = g.reshape(is_number, &[outputs, count, each]);
     let are_numbers = g.reduce(is_number, Reduction::Min, &[2]);
     // 1 / 1 or 0 / 0
     let one_or_nan = g.divide(are_numbers, are_numbers);
-    let one_or_nan = g.convert(one_or_nan, groups.dtype);
-    Some(g.multiply(scales, one_or_nan))
+    let one_or_nan = g.convert(one_or_nan, dtype);
+    g.multiply(numbers, one_or_nan)
 }
 
 /// Returns the bytes of a row of codes.
@@ -113,6 +128,7 @@ fn numbers(g: &mut Graph, parts: &[Tensor], of: CudaGroups) -> Vec<Tensor> {
         (Scales::Symmetric(_) | Scales::Floats(..) | Scales::Listed(..), &[scales]) => {
             vec![of_runs(g, scales, of)]
         }
+        (Scales::Floats(..), &[unit, steps]) => vec![bits_of(g, unit), words_of(g, steps, 1)],
         (Scales::Zeros(_), &[scales, zeros]) => vec![of_runs(g, scales, of), of_runs(g, zeros, of)],
         (Scales::Minima(_), &[scales, minima]) => vec![of_runs(g, scales, of), of_runs(g, minima, of)],
         (Scales::Superblocks, &[unit, least, scales, minima]) => {
@@ -202,6 +218,13 @@ pub(super) fn unpacked(g: &mut Graph, [codes, words]: [Tensor; 2], of: CudaGroup
             let codes = g.with_number(codes, 1 << (form.bits - 1), Graph::subtract);
             product(g, codes, d)
         }
+        (Scales::Floats(..), Some(steps)) => {
+            let steps = fields(g, steps, 2, 8);
+            let steps = looked_up(g, &FloatCodes::E4m3.numbers(), steps);
+            let (unit, steps) = (floats(g, firsts, Dtype::F32), spread(g, steps, GROUP / 2));
+            let (unit, x) = (spread(g, unit, inputs), g.multiply(codes, steps));
+            g.multiply(unit, x)
+        }
         (Scales::Listed(_, groups) | Scales::Floats(_, groups), _) => {
             let d = floats(g, firsts, groups.dtype);
             let d = spread(g, d, run);
@@ -282,9 +305,9 @@ fn unpacked_codes(g: &mut Graph, codes: Tensor, words: Tensor, of: CudaGroups) -
     let CudaGroups { form, inputs } = of;
     let &[outputs, ..] = g.shape(codes) else { return codes };
     let codes = g.convert(codes, Dtype::I32);
-    if let Scales::Floats(of, _) = form.scales {
+    if let Scales::Floats(FloatCodes::E4m3, _) = form.scales {
         let bytes = g.with_number(codes, 255, Graph::and);
-        return looked_up(g, &of.numbers(), bytes);
+        return looked_up(g, &FloatCodes::E4m3.numbers(), bytes);
     }
     if form.bits == 8 {
         return g.with_number(codes, BYTE_OFFSET, Graph::add);
@@ -311,9 +334,10 @@ fn unpacked_codes(g: &mut Graph, codes: Tensor, words: Tensor, of: CudaGroups) -
         codes = g.or(codes, high);
     }
     let codes = g.reshape(codes, &[outputs, inputs]);
-    match form.scales.list() {
-        None => codes,
-        Some(list) => looked_up(g, &list.numbers(), codes),
+    match (form.scales, form.scales.list()) {
+        (Scales::Floats(of, _), _) => looked_up(g, &of.numbers(), codes),
+        (_, Some(list)) => looked_up(g, &list.numbers(), codes),
+        (_, None) => codes,
     }
 }
 

@@ -13,7 +13,7 @@
 
 #include "check.h"
 #include "cpu/kernels.h"
-#include "e4m3_case.h"
+#include "floats_case.h"
 
 #define PANEL 16
 #define UNIT_GROUPS 16

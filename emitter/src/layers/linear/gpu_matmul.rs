@@ -132,10 +132,11 @@ fn terms(b: &mut Builder<'_>, weights: MatvecWeights, x: Tensor, shape: [usize; 
     {
         return (half, 1);
     }
-    let is_wide = b.operand_dtype() == Dtype::F32;
+    // What a gated product made in the type of its rows may be multiplied by weights of another type.
+    let is_wide = b.operand_dtype() == Dtype::F32 && b.graph.dtype(rows) == Dtype::F32;
     let g = &mut b.graph;
     match weights {
-        MatvecWeights::F32 => (rows, 1),
+        MatvecWeights::F32 => (g.convert(rows, Dtype::F32), 1),
         MatvecWeights::F16 => (g.convert(rows, Dtype::F16), 1),
         MatvecWeights::Bf16 if is_wide => {
             let (mut rest, mut terms) = (rows, Vec::new());

@@ -20,14 +20,11 @@ use crate::{
     group_form::GroupForm,
     kernels::{
         CudaExpertsAdd, Embed, F32Bits, Isa, MAX_MATRICES, Matvec, MatvecActivation, MatvecBias, MatvecGate,
-        MatvecMatrix, MatvecProducts, MatvecRow, MatvecWeights, row_norm_number,
+        MatvecMatrix, MatvecProducts, MatvecRow, MatvecWeights, ROW_CAPACITY, row_norm_number,
     },
     layers::{builder::Builder, weights::Matrix},
     types::TensorType,
 };
-
-/// Inputs that a row with a norm has at most: `CAPACITY` of `kernels/cuda/row_input.h`.
-const CAPACITY: usize = 12032;
 
 /// Returns how a weight is stored, if kernels read that.
 pub(in crate::layers) fn row_weights(b: &Builder<'_>, weight: &Weight) -> Option<MatvecWeights> {
@@ -108,7 +105,8 @@ fn call(b: &mut Builder<'_>, isa: Isa, matvec: Matvec) -> Vec<Tensor> {
 /// Returns the row that a product of `x`, `[1, 1, inputs]`, reads: `x`, or what it is the norm of.
 pub(in crate::layers) fn row(b: &mut Builder<'_>, x: Tensor) -> MatvecRow {
     let inputs = b.graph.shape(x).last().copied().unwrap_or(1);
-    let known = b.norms.get(&x).cloned().filter(|(_, layer)| inputs <= CAPACITY && layer.shape() == [inputs]);
+    let known =
+        b.norms.get(&x).cloned().filter(|(_, layer)| inputs <= ROW_CAPACITY && layer.shape() == [inputs]);
     let Some((source, layer)) = known else {
         let x = b.graph.reshape(x, &[inputs]);
         let none = F32Bits(0.0);
@@ -239,18 +237,4 @@ pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, tokens: Tensor, scale: 
     let embed = Embed { weights: kind, tokens, table, scales, out, width, vocab, scale: F32Bits(scale) };
     let rows = b.module.call(&mut b.graph, isa, embed, Embed::grid(count))[0];
     Some(b.graph.reshape(rows, &shape))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernels::stated_constant;
-
-    #[test]
-    fn constants_are_those_of_the_kernels() {
-        for ty in ["f32", "bf16", "f16", "q8", "q4", "g4", "g5", "g6", "g8"] {
-            let function = format!("cuda_matvec_add_{ty}");
-            assert_eq!(stated_constant(&function, "capacity"), Some(CAPACITY), "{ty}");
-        }
-    }
 }

@@ -30,6 +30,7 @@ static void body(void) {
   case WEIGHT_G6: cuda_embed_g6(GROUPED); break;
   case WEIGHT_G8: cuda_embed_g8(GROUPED); break;
   case WEIGHT_E4M3: cuda_embed_e4m3(GROUPED); break;
+  case WEIGHT_F4: cuda_embed_f4(GROUPED); break;
   }
 }
 

@@ -8,6 +8,7 @@
 #include "cuda/experts_e4m3.c"
 #include "cuda/experts_f16.c"
 #include "cuda/experts_f32.c"
+#include "cuda/experts_f4.c"
 #include "cuda/experts_g4.c"
 #include "cuda/experts_g5.c"
 #include "cuda/experts_g6.c"
@@ -62,6 +63,7 @@ static void body(void) {
   case WEIGHT_G6: CALLS(g6, FORMAT)
   case WEIGHT_G8: CALLS(g8, FORMAT)
   case WEIGHT_E4M3: CALLS(e4m3, FORMAT)
+  case WEIGHT_F4: CALLS(f4, FORMAT)
   }
 }
 
@@ -171,7 +173,7 @@ static void test(weight_type type, int gated, int experts, int active, int input
   call.rows = gated ? 2 * call.outputs : call.outputs;
   const int vectors = inputs * (call.gated ? 1 : call.active) / inputs_in_16_bytes(type);
   const int is_sliced = vectors > vectors_of_shared(type);
-  call.split = 1 << random_index(0, inputs_in_16_bytes(type) == 32 && is_sliced ? 2 : 3);
+  call.split = random_split(type, is_sliced);
   call.norm = inputs <= CAPACITY ? (int)random_index(0, 1) : 0;
   call.bias_type = (int)random_index(-1, 2);
   call.gating = random_gating();

@@ -6,9 +6,12 @@
 #include "check.h"
 
 #include "cuda/groups.h"
-#include "e4m3_case.h"
+#include "floats_case.h"
 
 enum { IN_BLOCK = 8 }; // groups of superblocks, halves and blocks
+
+// Whether prompts multiply by weights, which round lists of numbers to bf16.
+static int rounds_lists;
 
 // What groups of all matrices of a call have.
 typedef struct {
@@ -16,6 +19,7 @@ typedef struct {
   element_type type;
   int run; // inputs
   int row_words, second;
+  number_list list;
   int format; // as kernels get it
 } random_format;
 
@@ -29,8 +33,9 @@ SHARED group_form random_form(weight_type type) {
   const index of_5[] = {FORM_SYMMETRIC, FORM_MINIMA, FORM_SUPERBLOCKS};
   const index of_6[] = {FORM_MINIMA, FORM_HALVES};
   const index of_8[] = {FORM_SYMMETRIC, FORM_ZEROS, FORM_MINIMA};
-  if (type == WEIGHT_E4M3)
-    return FORM_SYMMETRIC;
+  const index of_f4[] = {FORM_SYMMETRIC, FORM_HALVES};
+  if (has_floats(type))
+    return type == WEIGHT_F4 ? (group_form)PICK(of_f4) : FORM_SYMMETRIC;
   return (group_form)(type == WEIGHT_G4   ? PICK(of_4)
                       : type == WEIGHT_G5 ? PICK(of_5)
                       : type == WEIGHT_G6 ? PICK(of_6)
@@ -43,9 +48,7 @@ SHARED int has_blocks(group_form form) {
 
 // Returns the bytes of a first and of a second number.
 SHARED int first_size(const random_format *f) {
-  return f->form == FORM_SUPERBLOCKS ? 4
-         : has_blocks(f->form)       ? 2
-                                     : (int)element_size(f->type);
+  return f->form == FORM_SUPERBLOCKS ? 4 : (int)element_size(f->type);
 }
 
 SHARED int second_size(const random_format *f) {
@@ -58,12 +61,14 @@ SHARED int second_size(const random_format *f) {
 SHARED random_format random_groups(weight_type type, int inputs) {
   const index types[] = {ELEMENT_F32, ELEMENT_BF16, ELEMENT_F16};
   const int groups = inputs / GROUP, planes = planes_of(type);
-  random_format f = {.form = random_form(type), .type = (element_type)PICK(types)};
+  random_format f = {.form = random_form(type),
+                     .type = (element_type)PICK(types),
+                     .list = (number_list)random_index(0, LISTS - 1)};
   int shift = (int)random_index(0, 3);
   while (groups % (1 << shift))
     --shift;
   if (has_blocks(f.form))
-    f.type = ELEMENT_F16;
+    f.type = type == WEIGHT_F4 ? ELEMENT_F32 : ELEMENT_F16;
   const int is_whole_row = random_u32() % 4 == 0;
   const int blocks = (int)divide_up(groups, IN_BLOCK);
   f.run = has_blocks(f.form) ? IN_BLOCK * GROUP : is_whole_row ? inputs : GROUP << shift;
@@ -76,7 +81,7 @@ SHARED random_format random_groups(weight_type type, int inputs) {
                 (has_seconds(f.form) ? words_of_bytes((index)seconds * second_size(&f)) : 0);
   f.row_words += f.row_words % 2;
   f.format = (int)f.form | (int)f.type << 4 | shift << 6 | log_of(first_size(&f)) << 11 |
-             second_shift << 13 | log_of(second_size(&f)) << 18;
+             second_shift << 13 | log_of(second_size(&f)) << 18 | (int)f.list << 20;
   return f;
 }
 
@@ -99,6 +104,9 @@ SHARED uint32_t *random_rows(weight_type type, const random_format *f, index row
       fill_numbers(own + planes, f->type, runs);
     if (f->form == FORM_MINIMA)
       fill_numbers(own + f->second, f->type, runs);
+    if (type == WEIGHT_F4 && f->form == FORM_HALVES)
+      for (int i = 0; i < 2 * groups; ++i)
+        ((uint8_t *)(own + f->second))[i] = random_e4m3_code();
   }
   return words;
 }
@@ -127,6 +135,12 @@ SHARED double grouped_weight(weight_type type, const random_format *f,
   const int8_t *bytes = seconds;
   if (type == WEIGHT_E4M3)
     return e4m3_number(codes[input]) * d;
+  if (type == WEIGHT_F4) {
+    const float number = (float)number_of(f->list, code);
+    const double s =
+        f->form == FORM_HALVES ? e4m3_number((uint8_t)bytes[2 * group + half]) : 1;
+    return (rounds_lists ? float_from_bf16(bf16_from_float(number)) : number) * d * s;
+  }
   switch (f->form) {
   case FORM_SYMMETRIC:
     return (code - (type == WEIGHT_G8 ? 128 : type == WEIGHT_G5 ? 16 : 8)) * d;

@@ -8,6 +8,7 @@
 #include "cuda/matmul_e4m3.c"
 #include "cuda/matmul_f16.c"
 #include "cuda/matmul_f32.c"
+#include "cuda/matmul_f4.c"
 #include "cuda/matmul_g4.c"
 #include "cuda/matmul_g5.c"
 #include "cuda/matmul_g6.c"
@@ -93,6 +94,8 @@ GROUPED(g8_small)
 GROUPED(e4m3_large)
 GROUPED(e4m3_medium)
 GROUPED(e4m3_small)
+GROUPED(f4_medium)
+GROUPED(f4_small)
 
 static int summed; // the matrix whose parts are added
 
@@ -138,6 +141,8 @@ static const kernel kernels[] = {
     {SHAPE(e4m3_large), WEIGHT_E4M3},
     {SHAPE(e4m3_medium), WEIGHT_E4M3},
     {SHAPE(e4m3_small), WEIGHT_E4M3},
+    {SHAPE(f4_medium), WEIGHT_F4},
+    {SHAPE(f4_small), WEIGHT_F4},
 };
 
 static element_type type_of_rows(weight_type type) {
@@ -261,6 +266,7 @@ static void test_gated(const kernel *tested, int k) {
 
 int main(void) {
   begin_tests();
+  rounds_lists = 1;
   const index inputs[] = {32, 64, 96, 128, 160, 192, 224};
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; ++i) {
     for (int k = 32; k <= 256; k += 32)

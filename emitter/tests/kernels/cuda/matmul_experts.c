@@ -8,6 +8,7 @@
 #include "cuda/matmul_experts_e4m3.c"
 #include "cuda/matmul_experts_f16.c"
 #include "cuda/matmul_experts_f32.c"
+#include "cuda/matmul_experts_f4.c"
 #include "cuda/matmul_experts_g4.c"
 #include "cuda/matmul_experts_g5.c"
 #include "cuda/matmul_experts_g6.c"
@@ -65,6 +66,8 @@ GROUPED(g8_medium)
 GROUPED(g8_small)
 GROUPED(e4m3_medium)
 GROUPED(e4m3_small)
+GROUPED(f4_medium)
+GROUPED(f4_small)
 
 typedef struct {
   const char *name;
@@ -88,6 +91,7 @@ static const kernel kernels[] = {
     {SHAPE(g6_medium), WEIGHT_G6},     {SHAPE(g6_small), WEIGHT_G6},
     {SHAPE(g8_medium), WEIGHT_G8},     {SHAPE(g8_small), WEIGHT_G8},
     {SHAPE(e4m3_medium), WEIGHT_E4M3}, {SHAPE(e4m3_small), WEIGHT_E4M3},
+    {SHAPE(f4_medium), WEIGHT_F4},     {SHAPE(f4_small), WEIGHT_F4},
 };
 
 static element_type type_of_rows(weight_type type) {
@@ -196,6 +200,7 @@ static void test(const kernel *tested, int gated, int k) {
 
 int main(void) {
   begin_tests();
+  rounds_lists = 1;
   const index inputs[] = {32, 64, 96, 128, 160, 192};
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; ++i)
     for (int gated = 0; gated < 2; ++gated)

@@ -8,7 +8,7 @@
 
 SHARED const char *type_name(weight_type type) {
   static const char *const names[] = {"f32", "bf16", "f16", "q8", "q4",
-                                      "g4",  "g5",   "g6",  "g8", "e4m3"};
+                                      "g4",  "g5",   "g6",  "g8", "e4m3", "f4"};
   return names[type];
 }
 
@@ -71,7 +71,7 @@ SHARED double weight_at(const random_weights *of, index output, index input) {
 }
 
 // The types of weights: those of groups are several formats each.
-#define WEIGHT_TYPES (WEIGHT_E4M3 + 1)
+#define WEIGHT_TYPES (WEIGHT_F4 + 1)
 
 #define FORMAT_ARGUMENTS(f) (f).format, (f).row_words, (f).second
 

@@ -9,6 +9,7 @@
 #include "cuda/matvec_e4m3.c"
 #include "cuda/matvec_f16.c"
 #include "cuda/matvec_f32.c"
+#include "cuda/matvec_f4.c"
 #include "cuda/matvec_g4.c"
 #include "cuda/matvec_g5.c"
 #include "cuda/matvec_g6.c"
@@ -86,6 +87,7 @@ static void body(void) {
   case WEIGHT_G6: CALLS(g6, FORMAT)
   case WEIGHT_G8: CALLS(g8, FORMAT)
   case WEIGHT_E4M3: CALLS(e4m3, FORMAT)
+  case WEIGHT_F4: CALLS(f4, FORMAT)
   }
 }
 
@@ -161,9 +163,7 @@ static void choose(weight_type type, kernel_kind kind, int count, int inputs) {
   call.inputs = inputs;
   call.format = random_groups(type, inputs);
   const int is_sliced = inputs > vectors_of_shared(type) * inputs_in_16_bytes(type);
-  // As the emitter chooses it: a slice has a chunk of each warp.
-  const int is_long = vectors_of_shared(type) < 8 * VECTORS * WARP && is_sliced;
-  call.split = 1 << random_index(0, is_long ? 2 : 3);
+  call.split = random_split(type, is_sliced);
   const int has_norm = kind != MATVEC_ADD && inputs <= CAPACITY;
   call.norm = has_norm ? (int)random_index(0, 3) : NORM_NONE;
   call.norm_type = (int)random_index(0, 2);

@@ -4,7 +4,16 @@
 
 #include "matrix_case.h"
 
-#include "cuda/row_input.h"
+#include "cuda/row_product.h"
+
+// Returns how many warps share a unit, as the emitter may choose it: a slice has a chunk
+// of each.
+SHARED int random_split(weight_type type, int is_sliced) {
+  int most = 3;
+  while (is_sliced && vectors_of_shared(type) < (VECTORS * WARP) << most)
+    --most;
+  return 1 << random_index(0, most);
+}
 
 // Returns by how much an input of a row may be rounded: those of weights that are whole
 // numbers have 15 bits and a sign, of the largest of as many as 16 bytes of weights hold.
