@@ -76,7 +76,7 @@ INLINE index bytes_before(index input) { return input / INPUTS * INPUT_BYTES; }
 INLINE index scale_bytes(index k, index group, index type) {
   const index groups = divide_up(k, group);
   return type == IN_E4M3 ? divide_up(groups, UNIT_GROUPS) * UNIT_BLOCK
-                              : groups * NR * element_size((element_type)type);
+                         : groups * NR * element_size((element_type)type);
 }
 
 // Loads the scales of a group, times the unit of weights.

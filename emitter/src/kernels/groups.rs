@@ -65,7 +65,7 @@ impl From<GroupForm> for GroupFormat {
 #[derive(Debug, Clone)]
 pub(crate) struct FloatFormat {
     sizes: GroupSizes,
-    /// What codes of 4 bits stand for: `number_list` of `matmul_f4.c`. The kernel of 8 bits is not told.
+    /// What codes of 4 bits stand for: `number_list` of `group_form.h`. The kernels of 8 bits are not told.
     pub(super) list: Option<usize>,
 }
 

@@ -3,7 +3,7 @@
 use mlxcel_models::{Norm, NormKind};
 use safetensors::Dtype;
 
-/// Returns the number of a type of floats: `element_type` of `common.h`.
+/// Returns the number of a type of floats: `element_type` of `common.h`, or `IN_E4M3` of `cpu/float_codes.h`.
 pub(crate) fn element_number(ty: Dtype) -> usize {
     match ty {
         Dtype::BF16 => 1,

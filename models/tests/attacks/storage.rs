@@ -1,6 +1,8 @@
 //! Schemes of quantized checkpoints that are refused, and tensors that are not those of the scheme.
 
-use mlxcel_models::{CheckpointTensors, ModelConfig, Storage, StoredTensor, StoredTensors, Weight};
+use mlxcel_models::{
+    CheckpointTensors, FloatCodes, ModelConfig, Storage, StoredTensor, StoredTensors, Weight,
+};
 use safetensors::Dtype::{self, BF16, F8_E4M3, F16, F32, I8, I32, U8, U32};
 use serde_json::{Value, json};
 
@@ -374,4 +376,36 @@ fn a_state_that_is_no_json_is_refused() {
     let tensors: [(&str, Dtype, &[usize]); 2] = [("weight.absmax", F32, &[16]), (state, U8, &[1])];
     let refused = storage_with(&config, &tensors, &[(state, b"x")]).unwrap_err();
     assert!(refused.starts_with(&format!("a.{state}: no JSON: expected value")), "{refused}");
+}
+
+#[test]
+fn numbers_of_4_bits_are_those_of_a_type_only_if_all_are() {
+    let config = json!({ "quantization_config": {
+        "quant_method": "bitsandbytes", "load_in_4bit": true, "bnb_4bit_quant_type": "nf4" } });
+    let state = "weight.quant_state.bitsandbytes__nf4";
+    let with = |dtype, numbers: &[f32], block: usize| {
+        let shapes: [(&str, Dtype, &[usize]); 4] = [
+            ("weight", U8, &[1024, 1]),
+            ("weight.absmax", F32, &[2048 / block]),
+            ("weight.quant_map", dtype, &[16]),
+            (state, U8, &[1]),
+        ];
+        let json = format!(r#"{{"blocksize": {block}, "shape": [32, 64]}}"#);
+        let bytes: Vec<_> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let contents = [(state, json.as_bytes()), ("weight.quant_map", bytes.as_slice())];
+        storage_with(&config, &shapes, &contents).unwrap()
+    };
+    let known = FloatCodes::Nf4.numbers();
+    let found = with(F32, &known, 64);
+    assert_eq!((found.coding.unwrap().float_codes(), found.tensors.len()), (Some(FloatCodes::Nf4), 2));
+    let mut other = known.clone();
+    other[3] += 1e-6;
+    // Others are read from the checkpoint, and so are numbers of another type.
+    for found in [with(F32, &other, 64), with(F32, &known[..15], 64), with(F16, &known, 64)] {
+        assert_eq!((found.coding.unwrap().float_codes(), found.tensors.len()), (None, 3));
+    }
+    // Blocks of two rows are of no matrix.
+    let wide = with(F32, &known, 128).coding.unwrap();
+    assert_eq!(wide.group, [1, 128]);
+    assert!(format!("{:?}", wide.codes).contains("[1, 2048]"));
 }
