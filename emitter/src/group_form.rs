@@ -63,7 +63,7 @@ pub(crate) const GROUP: usize = 32;
 /// Inputs of a superblock. The last one of a row may have fewer.
 pub(crate) const SUPERBLOCK: usize = 256;
 
-/// Inputs that have their floats of 4 bits in the same bytes: `INPUTS` of `matmul_f4.c`.
+/// Inputs that have their floats of 4 bits in the same bytes: `INPUTS` of `cpu/f4.h`.
 pub(crate) const INPUTS_OF_4_BITS: usize = 4;
 
 /// Groups that share a unit of their scales.

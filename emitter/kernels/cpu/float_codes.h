@@ -1,5 +1,5 @@
 // out = a * w^T with weights that are floating-point numbers of few bits, and scales;
-// activations and sums in f32. A file for each width includes this, after it has defined
+// activations and sums in f32. A file for each width includes this, after what defines
 //
 //   INPUTS        inputs that have their weights in the same bytes
 //   INPUT_BYTES   these bytes, of a panel

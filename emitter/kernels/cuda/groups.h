@@ -156,11 +156,10 @@ INLINE int middle_of(weight_type type) {
   return type == WEIGHT_G6 ? 32 : type == WEIGHT_G8 ? 128 : 0;
 }
 
-// Returns the number of the lowest byte in E4M3: its exponent and its mantissa begin those
+// Returns the number of the highest byte in E4M3: its exponent and its mantissa begin those
 // of an f32 whose exponent is 120 more.
-INLINE float number_of_e4m3(uint32_t byte) {
-  const int32_t top = (int32_t)(byte << 24);
-  return float_of((uint32_t)(top >> 4) & 0x87f00000u) * 0x1p120f;
+INLINE float number_of_e4m3(uint32_t word) {
+  return float_of((uint32_t)((int32_t)word >> 4) & 0x87f00000u) * 0x1p120f;
 }
 
 INLINE group_scale scale_of_group(weight_type type, const group_format *f, int g,
@@ -188,8 +187,8 @@ INLINE group_scale scale_of_group(weight_type type, const group_format *f, int g
   if (type == WEIGHT_F4) {
     if (f->form == FORM_HALVES) {
       const float unit = made.scale;
-      made.scale = unit * number_of_e4m3(second);
-      made.upper_scale = unit * number_of_e4m3(second >> 8);
+      made.scale = unit * number_of_e4m3(second << 24);
+      made.upper_scale = unit * number_of_e4m3(second >> 8 << 24);
     }
   } else if (f->form == FORM_HALVES || f->form == FORM_IQ4_BLOCKS) {
     const float unit = made.scale;

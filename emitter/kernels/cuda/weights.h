@@ -37,12 +37,10 @@ INLINE void whole_numbers(uint32_t bytes, float zero, float w[4]) {
            (0x1p23f + zero);
 }
 
-// Converts four bytes in E4M3, as number_of_e4m3() does.
+// Converts four bytes in E4M3.
 INLINE void e4m3_numbers(uint32_t bytes, float w[4]) {
-  UNROLL for (uint32_t e = 0; e < 4; ++e) {
-    const int32_t top = (int32_t)permute_bytes(bytes, 0, e << 12 | 0x0444u);
-    w[e] = float_of((uint32_t)(top >> 4) & 0x87f00000u) * 0x1p120f;
-  }
+  UNROLL for (uint32_t e = 0; e < 4; ++e)
+    w[e] = number_of_e4m3(permute_bytes(bytes, 0, e << 12 | 0x0444u));
 }
 
 // Converts inputs 4 * part to 4 * part + 3 of 16 bytes.

@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 import openai
 
-
-# What is waited for at most. A second alone takes ten of them beside other tests on two busy cores.
-SECONDS = 240
+# Seconds that anything is waited for at most. A second alone takes ten of them beside other tests on two busy cores.
+LONGEST = 240
 
 
 def free_port() -> int:
@@ -32,7 +31,7 @@ class Load:
 
     def __init__(self, url: str, prompts: list[str], streams: bool = True, max_tokens: int = 24) -> None:
         # A failed request is counted, and not asked again.
-        self.client = openai.OpenAI(base_url=url, api_key="none", max_retries=0, timeout=SECONDS)
+        self.client = openai.OpenAI(base_url=url, api_key="none", max_retries=0, timeout=LONGEST)
         self.prompts, self.streams, self.max_tokens = prompts, streams, max_tokens
         self.answers: list[tuple[int, str]] = []
         self.failures: list[str] = []
@@ -53,7 +52,7 @@ class Load:
     def stop(self) -> None:
         self.wanted = 0
         for thread in self.threads:
-            thread.join(SECONDS + 30)
+            thread.join(LONGEST + 30)
             assert not thread.is_alive()
 
     def _ask(self, client: int) -> None:
@@ -78,7 +77,7 @@ class Load:
         return "".join(part.text for part in parts)
 
 
-def until(what: str, check: Callable[[], object], seconds: float = SECONDS) -> object:
+def until(what: str, check: Callable[[], object], seconds: float = LONGEST) -> object:
     """Waits until `check` returns something true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -11,7 +11,7 @@ import openai
 import pytest
 import requests
 from cluster import IS_FULL, alone, end, only_in_full, prompts
-from load import Load, free_port, until
+from load import LONGEST, Load, free_port, until
 from ray import serve
 
 import mlxcel.ray
@@ -159,7 +159,7 @@ def test_a_stream_that_breaks_says_so(served):
     with ThreadPoolExecutor(count) as pool:
         found = [pool.submit(ask, number) for number in range(count)]
         for _ in range(count // 2):
-            assert begun.acquire(timeout=240), [one.result() for one in found if one.done()]
+            assert begun.acquire(timeout=LONGEST), [one.result() for one in found if one.done()]
         end(server)
         ends = Counter(one.result() for one in found)
     print(dict(ends))

@@ -101,7 +101,7 @@ fn outputs_of_panel(isa: Isa, form: GroupForm) -> usize {
 
 /// Returns bytes of codes that are floats, inputs first, for `[panels, lanes, inputs]`.
 ///
-/// Codes of 8 bits are `[panels, inputs, lanes]`, those of 4 bits `[panels, inputs / 4, 32]`, as `matmul_f4.c` documents.
+/// Codes of 8 bits are `[panels, inputs, lanes]`, those of 4 bits `[panels, inputs / 4, 32]`, as `f4.h` documents.
 fn float_codes(g: &mut Graph, codes: Tensor, bits: usize) -> Tensor {
     let &[panels, _, inputs] = g.shape(codes) else { return codes };
     if bits == 8 {
