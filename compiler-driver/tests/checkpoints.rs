@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Fixtures that only `MLXCEL_ORACLE=full` runs, because others have the same form with other numbers, or each of its parts.
-const FULL_ONLY: [&str; 29] = [
+const FULL_ONLY: [&str; 37] = [
     "awq-gemv-128",
     "awq-group-128",
     "awq-group-64",
@@ -43,6 +43,14 @@ const FULL_ONLY: [&str; 29] = [
     "mlx-8bit",
     "mlx-f32",
     "mlx-recipe",
+    "modelopt-fp8",
+    "modelopt-fp8-rows",
+    "modelopt-int8",
+    "modelopt-mxfp4",
+    "modelopt-mxfp8",
+    "modelopt-nvfp4",
+    "modelopt-nvfp4-fp8",
+    "modelopt-nvfp4-moe",
     "torchao-int8",
     "torchao-w8a8",
 ];
@@ -53,7 +61,7 @@ const FULL_ONLY: [&str; 29] = [
 const CONVERTED: [&str; 3] = ["gemma2-bare", "granitemoe-hub", "stablelm-parallel"];
 
 /// Fixtures that run with `--quant auto` by default: together they have every form that there is a kernel for.
-const WITH_STORED_BITS: [&str; 18] = [
+const WITH_STORED_BITS: [&str; 19] = [
     "awq-group-32",
     "bnb-nf4",
     "ct-w3a16",
@@ -71,6 +79,7 @@ const WITH_STORED_BITS: [&str; 18] = [
     "mlx-nvfp4",
     "mlx-overrides",
     "mlx-recipe",
+    "modelopt-mixed",
     "mxfp4-gpt-oss",
 ];
 

@@ -30,6 +30,6 @@ pub use preset::{PRESETS, Preset};
 pub use rope::{Pairs, Rope, RopeScaling};
 pub use sentence::Modules;
 pub use storage::{
-    CheckpointTensors, Coding, Expr, FloatCodes, IQ4, Numbers, OfGroups, Scheme, Storage, StoragePart,
-    StoredTensor, StoredTensors, TWICE_E2M1, WrongStorage,
+    CheckpointTensors, Coding, Expr, FloatCodes, HF_QUANT_CONFIG_FILE, IQ4, Numbers, OfGroups, Scheme,
+    Storage, StoragePart, StoredTensor, StoredTensors, TWICE_E2M1, WrongStorage, with_hf_quant_config,
 };

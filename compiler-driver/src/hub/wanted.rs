@@ -1,6 +1,7 @@
 //! Which files of a repository a build reads.
 
 use mlxcel_artifacts::{CONFIG_FILE, INDEX_FILE, SINGLE_FILE, SMALL_FILES};
+use mlxcel_models::HF_QUANT_CONFIG_FILE;
 
 use crate::hub::name::is_file_word;
 
@@ -19,7 +20,10 @@ fn is_module(name: &str) -> bool {
 
 /// Returns whether a checkpoint's small file is read.
 pub(super) fn is_small(name: &str) -> bool {
-    name == CONFIG_FILE || SMALL_FILES.contains(&name) || ENCODER_FILES.contains(&name) || is_module(name)
+    [CONFIG_FILE, HF_QUANT_CONFIG_FILE].contains(&name)
+        || SMALL_FILES.contains(&name)
+        || ENCODER_FILES.contains(&name)
+        || is_module(name)
 }
 
 /// The file that leads to a checkpoint's weights: as in transformers, a single file takes precedence over an index.
@@ -44,9 +48,14 @@ mod tests {
 
     #[test]
     fn files_without_use_are_left() {
-        for name in
-            ["config.json", "tokenizer.json", "chat_template.jinja", "modules.json", "1_Pooling/config.json"]
-        {
+        for name in [
+            "config.json",
+            "hf_quant_config.json",
+            "tokenizer.json",
+            "chat_template.jinja",
+            "modules.json",
+            "1_Pooling/config.json",
+        ] {
             assert!(is_small(name), "{name}");
         }
         for name in [

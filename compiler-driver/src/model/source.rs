@@ -7,7 +7,9 @@ use std::{
 };
 
 use mlxcel_artifacts::{CONFIG_FILE, Cancel};
-use mlxcel_models::{ModelConfig, PRESETS, Preset, SmallFiles, nearest};
+use mlxcel_models::{
+    HF_QUANT_CONFIG_FILE, ModelConfig, PRESETS, Preset, SmallFiles, nearest, with_hf_quant_config,
+};
 
 use crate::{
     build::event::Progress,
@@ -175,7 +177,12 @@ impl Model {
         if !path.exists() {
             return Err(Error::NoConfig { folder: folder.to_owned() });
         }
-        let json = read_text(&path, CONFIG_LIMIT_BYTES)?;
+        let mut json = read_text(&path, CONFIG_LIMIT_BYTES)?;
+        let beside = folder.join(HF_QUANT_CONFIG_FILE);
+        if beside.is_file() {
+            let text = read_text(&beside, CONFIG_LIMIT_BYTES)?;
+            json = with_hf_quant_config(&json, &text).map_err(Error::model(folder.display()))?;
+        }
         let mut config = ModelConfig::from_json(&json).map_err(Error::model(path.display()))?;
         let EncoderSettings { max_seq_length, warning } = sentence::read(folder, &mut config)?;
         Ok(Self {

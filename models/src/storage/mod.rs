@@ -20,6 +20,7 @@ pub use part::StoragePart;
 pub use scheme::Scheme;
 pub use schemes::{
     gguf::lists::{IQ4, TWICE_E2M1},
+    modelopt::{HF_QUANT_CONFIG_FILE, with_hf_quant_config},
     numbers::FloatCodes,
 };
 pub use tensors::{StoredTensors, WrongStorage};

@@ -23,15 +23,29 @@ impl StoredTensors {
             "qweight" => self.gptq_or_awq(module),
             "weight_packed" => Some("compressed-tensors"),
             "weight_scale_inv" => Some("fp8"),
-            "weight_scale" => {
-                // Whether 8-bit floats with one scale are those of AutoFP8, no tensor says.
-                let has_scales = self.get(name)?.shape.iter().product::<usize>() > 1;
-                let is_integer = self.get(&format!("{module}.weight"))?.dtype == Dtype::I8;
-                (has_scales || is_integer).then_some("compressed-tensors")
-            }
+            "weight_scale_2" => Some("modelopt"),
+            "weight_scale" => self.of_weight_scale(module),
             "absmax" | "SCB" => Some("bitsandbytes"),
             "_weight_qdata" => Some("torchao"),
             "scales" => (self.get(&format!("{module}.weight"))?.dtype == Dtype::U32).then_some("mlx"),
+            _ => None,
+        }
+    }
+
+    /// Returns the scheme of a module with `weight_scale`. compressed-tensors writes a matrix of scales, Model Optimizer one
+    /// dimension or four. What both write is neither's.
+    fn of_weight_scale(&self, module: &str) -> Option<&'static str> {
+        let (weight, scale) =
+            (self.get(&format!("{module}.weight"))?, self.get(&format!("{module}.weight_scale"))?);
+        let count = scale.shape.iter().product::<usize>();
+        match (weight.dtype, scale.shape.len()) {
+            (Dtype::U8, _) => Some("modelopt"),
+            // MXFP8.
+            (Dtype::F8_E4M3, _) if scale.dtype == Dtype::U8 => None,
+            // Whether 8-bit floats with one scale are those of AutoFP8, no tensor says.
+            (Dtype::F8_E4M3, _) if count == 1 => None,
+            (_, 1 | 4) if count > 1 => Some("modelopt"),
+            (Dtype::F8_E4M3 | Dtype::I8, _) => Some("compressed-tensors"),
             _ => None,
         }
     }

@@ -80,6 +80,8 @@ schemes! {
     "gptq" => Gptq(gptq),
     /// MLX, as mlx-lm writes it.
     "mlx" => Mlx(mlx),
+    /// NVIDIA's Model Optimizer.
+    "modelopt" => ModelOpt(modelopt),
     /// The experts of gpt-oss.
     "mxfp4" => Mxfp4(mxfp4),
     /// torchao's 8-bit integers, as transformers writes them.
@@ -101,6 +103,7 @@ impl Scheme {
             | Self::Fp8(_)
             | Self::Gguf(_)
             | Self::Mlx(_)
+            | Self::ModelOpt(_)
             | Self::Mxfp4(_)
             | Self::TorchAo(_) => false,
         }
@@ -121,6 +124,7 @@ impl Scheme {
             Self::Fp8(_) => {
                 &[".input_scale", ".activation_scale", ".kv_scale", ".k_scale", ".v_scale", ".q_scale"]
             }
+            Self::ModelOpt(_) => &[".input_scale", ".k_scale", ".v_scale"],
             Self::BitsAndBytes(_) => &[
                 ".weight_format",
                 ".quant_map",
@@ -154,6 +158,7 @@ impl Scheme {
         let rounds_cache = match self {
             Self::CompressedTensors(scheme) => scheme.rounds_cache,
             Self::Fp8(scheme) => scheme.rounds_cache,
+            Self::ModelOpt(scheme) => scheme.rounds_cache,
             _ => false,
         };
         rounds_cache.then_some(
@@ -168,6 +173,7 @@ impl Scheme {
             Self::Awq(scheme) => scheme.excluded.unmatched(weights),
             Self::CompressedTensors(scheme) => scheme.excluded.unmatched(weights),
             Self::Fp8(scheme) => scheme.excluded.unmatched(weights),
+            Self::ModelOpt(scheme) => scheme.excluded.unmatched(weights),
             Self::TorchAo(scheme) => scheme.excluded.unmatched(weights),
             Self::BitsAndBytes(_) | Self::Gguf(_) | Self::Gptq(_) | Self::Mlx(_) | Self::Mxfp4(_) => {
                 Vec::new()

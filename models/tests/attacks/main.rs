@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod messages;
+mod modelopt;
 mod mutations;
 mod storage;
 

@@ -51,6 +51,12 @@ fn schemes_that_are_refused() {
             refused(&json!({ "quant_method": "awq", "version": "gemv" })),
             refused(&json!({ "quant_method": "awq", "version": "gemv", "group_size": 16 })),
             refused(&json!({ "quant_method": "fp8", "weight_block_size": [128] })),
+            refused(&json!({ "quant_method": "modelopt" })),
+            refused(&json!({ "quant_method": "modelopt", "quant_algo": "W4A16_AWQ" })),
+            refused(&json!({ "quant_method": "modelopt", "quant_algo": "MIXED_PRECISION" })),
+            refused(&json!({ "quant_method": "modelopt", "quant_algo": "MIXED_PRECISION",
+                "quantized_layers": { "a": { "quant_algo": "INT3" } } })),
+            refused(&json!({ "quant_method": "modelopt", "quant_algo": "FP8", "ignore": "lm_head" })),
             refused(&json!({ "quant_method": "bitsandbytes" })),
             refused(
                 &json!({ "quant_method": "bitsandbytes", "load_in_4bit": true, "bnb_4bit_quant_type": "nf5" })
@@ -106,7 +112,7 @@ fn two_schemes_at_once_are_refused() {
 }
 
 /// Returns how a weight of `[32, 64]` is stored in these tensors.
-fn storage(config: &Value, tensors: &[(&str, Dtype, &[usize])]) -> Result<Storage, String> {
+pub(crate) fn storage(config: &Value, tensors: &[(&str, Dtype, &[usize])]) -> Result<Storage, String> {
     storage_with(config, tensors, &[])
 }
 
@@ -209,16 +215,18 @@ fn rounding_of_the_cache_is_said_and_not_done() {
     let mut compressed = json!({ "quant_method": "compressed-tensors", "format": "int-quantized",
         "config_groups": { "group_0": { "targets": ["Linear"], "weights": weights } } });
     let mut fp8 = json!({ "quant_method": "fp8" });
+    let mut modelopt = json!({ "quant_method": "modelopt", "quant_algo": "NVFP4" });
     let warning = |config: &Value| {
         let model = ModelConfig::from_json(&changed(&json!({ "quantization_config": config }))).unwrap();
         let scheme = model.scheme.unwrap();
         assert!(scheme.ignores("model.layers.0.self_attn.k_scale"));
         scheme.warning()
     };
-    assert_eq!([&compressed, &fp8].map(warning), [None; 2]);
+    assert_eq!([&compressed, &fp8, &modelopt].map(warning), [None; 3]);
     compressed["kv_cache_scheme"] = json!({ "num_bits": 8, "type": "float" });
     fp8["kv_cache_scheme"] = "static".into();
-    for found in [&compressed, &fp8].map(warning) {
+    modelopt["kv_cache_quant_algo"] = "FP8".into();
+    for found in [&compressed, &fp8, &modelopt].map(warning) {
         assert!(found.unwrap().starts_with("`kv_cache_scheme` rounds keys and values"));
     }
 }

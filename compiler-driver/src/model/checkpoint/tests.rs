@@ -1,6 +1,7 @@
 use std::fs;
 
 use mlxcel_artifacts::CONFIG_FILE;
+use mlxcel_models::HF_QUANT_CONFIG_FILE;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -64,7 +65,7 @@ fn tensors_show_the_scheme_that_config_json_names() {
         assert!(!warnings.iter().any(|warning| warning.contains("excludes")), "{name}: {warnings:?}");
     }
     assert!(names.len() > 50);
-    assert_eq!(unknown, ["ct-fp8-static", "fp8-auto"]);
+    assert_eq!(unknown, ["ct-fp8-static", "ct-mxfp8", "fp8-auto", "modelopt-fp8", "modelopt-mxfp8"]);
 }
 
 #[test]
@@ -122,4 +123,27 @@ fn excluded_modules_that_the_model_lacks_are_warned_of() {
           model.layers.0.self_attn.q"
         ]
     );
+}
+
+#[test]
+fn settings_of_model_optimizer_may_have_a_file_of_their_own() {
+    let folder = TempDir::new().unwrap();
+    let path = |name| folder.path().join(name);
+    let mut config = config("modelopt-mixed");
+    let mut settings = config.as_object_mut().unwrap().remove("quantization_config").unwrap();
+    settings.as_object_mut().unwrap().remove("quant_method");
+    fs::copy(fixture("modelopt-mixed").join(SINGLE_FILE), path(SINGLE_FILE)).unwrap();
+    fs::write(path(CONFIG_FILE), config.to_string()).unwrap();
+    let load = || ModelSource::Folder(folder.path().to_owned()).load();
+    assert!(load().unwrap().config.scheme.is_none());
+    fs::write(path(HF_QUANT_CONFIG_FILE), json!({ "quantization": settings }).to_string()).unwrap();
+    let model = load().unwrap();
+    // The bundle's config.json has them too.
+    assert!(model.json.contains("quantization_config"));
+    let mut checkpoint = Checkpoint::open(folder.path()).unwrap().unwrap();
+    checkpoint.fit(model.config, "model", &Cancel::new()).unwrap();
+    fs::write(path(HF_QUANT_CONFIG_FILE), "{}").unwrap();
+    let error = load().unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains("`quantization` is missing from hf_quant_config.json"), "{cause}");
 }

@@ -7,6 +7,7 @@ pub(super) mod fp8;
 pub(crate) mod gguf;
 pub(super) mod gptq;
 pub(super) mod mlx;
+pub(super) mod modelopt;
 pub(super) mod mxfp4;
 pub(super) mod torchao;
 
