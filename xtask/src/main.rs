@@ -17,7 +17,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    bench::{embeddings, opening, peers, programs, python, serving, sparse},
+    bench::{embeddings, opening, peers, programs, python, quantized, serving, sparse},
     check::{ci, conform, emulate, fuzz, goldens, gpu, lanes, presets, ptxas, ray, tidy},
     dist::{trial, wheel},
     toolchain::{doctor, setup},
@@ -87,6 +87,8 @@ enum Task {
     GpuCheck(gpu::GpuCheck),
     /// Compare the speed with llama.cpp, on the same random weights
     Peers(peers::Peers),
+    /// Compare quantized checkpoints with the tools that made them: divergence from exact weights, and memory
+    Quantized(quantized::Quantized),
     /// Compare mlxcel-serve with llama-server under load, on the same weights
     Serving(serving::Serving),
     /// Compare the speed of embeddings with sentence-transformers, on the same texts
@@ -149,6 +151,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Presets(presets) => presets::presets(workspace, &presets),
         Task::GpuCheck(check) => gpu::gpu_check(workspace, &check),
         Task::Peers(peers) => peers::peers(workspace, &peers),
+        Task::Quantized(quantized) => quantized::quantized(workspace, &quantized),
         Task::Serving(serving) => serving::serving(workspace, &serving),
         Task::Embeddings(embeddings) => embeddings::embeddings(workspace, &embeddings),
         Task::Programs(programs) => programs::programs(workspace, &programs),

@@ -67,15 +67,11 @@ pub(super) fn tools(workspace: &Workspace, folder: &Path, tools: &[&str]) -> Res
         check(&given, tools)?;
         return Ok(given);
     }
-    let (version, sha256) = LLAMA_CPP_PYTHON;
-    let source = folder.join(format!("llama_cpp_python-{version}/vendor/llama.cpp"));
+    let source = bindings(workspace, folder)?.join("vendor/llama.cpp");
     let build = source.join("build");
     let bin = build.join("bin");
     if tools.iter().all(|tool| bin.join(tool).is_file()) {
         return Ok(bin);
-    }
-    if !source.is_dir() {
-        unpack(workspace, folder, version, sha256)?;
     }
     let cmake = workspace.toolchain.join("cmake/cmake/data/bin/cmake");
     let mut configure = workspace.command(&cmake);
@@ -97,6 +93,16 @@ pub(super) fn tools(workspace: &Workspace, folder: &Path, tools: &[&str]) -> Res
     let mut compile = workspace.command(&cmake);
     shell::run_to_stderr(compile.arg("--build").arg(&build).arg("--target").args(tools))?;
     Ok(bin)
+}
+
+/// Returns the folder of llama-cpp-python, which has the module `llama_cpp` and the source of llama.cpp.
+pub(super) fn bindings(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
+    let (version, sha256) = LLAMA_CPP_PYTHON;
+    let whole = folder.join(format!("llama_cpp_python-{version}"));
+    if !whole.is_dir() {
+        unpack(workspace, folder, version, sha256)?;
+    }
+    Ok(whole)
 }
 
 /// Fetches the source and unpacks it into a folder of its own, which is then renamed: an archive that was unpacked in part looks

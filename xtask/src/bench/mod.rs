@@ -1,4 +1,4 @@
-//! Measurements: beside llama.cpp, sentence-transformers and JAX, and of single costs.
+//! Measurements: beside llama.cpp, MLX, sentence-transformers and JAX, and of single costs.
 
 pub(crate) mod embeddings;
 mod llama_cpp;
@@ -7,6 +7,7 @@ mod pairs;
 pub(crate) mod peers;
 pub(crate) mod programs;
 pub(crate) mod python;
+pub(crate) mod quantized;
 mod ratio;
 mod record;
 pub(crate) mod serving;

@@ -89,28 +89,11 @@ pub(super) fn random_checkpoint(workspace: &Workspace, folder: &Path, model: &st
 impl Weights<'_> {
     /// Makes the missing files for the formats in `only`, or for all if it is empty.
     pub(super) fn pairs(&self, workspace: &Workspace, only: &[String]) -> Result<Vec<Pair>> {
-        let Self { checkpoint, name, folder, tools, context } = self;
-        let bf16 = folder.join(format!("{name}-BF16.gguf"));
-        let stamp = self.stamp(workspace)?;
-        make_atomically(&bf16, &stamp, |to| {
-            // Python imports from the script's folder first, so the script must not have the name of a module it imports.
-            let script = folder.join("write_gguf.py");
-            fs::write(&script, WRITE_GGUF).with_context(|| script.display().to_string())?;
-            let python = llama_cpp::python(workspace, folder)?;
-            shell::run_to_stderr(workspace.command(python).arg(script).arg(checkpoint).arg(to))
-        })?;
+        let Self { checkpoint, name, folder, tools: _, context } = self;
         let wanted = |format: &&Format| only.is_empty() || only.iter().any(|name| name == format.ours);
         let mut pairs = Vec::new();
         for &Format { ours, theirs, reads_gguf } in FORMATS.iter().filter(wanted) {
-            let gguf = folder.join(format!("{name}-{theirs}.gguf"));
-            make_atomically(&gguf, &stamp, |to| {
-                let mut quantize = workspace.command(tools.join(QUANTIZE));
-                if theirs != MIXED {
-                    // All matrices have one format, embedding and head too.
-                    quantize.arg("--pure");
-                }
-                shell::run_to_stderr(quantize.arg(&bf16).arg(to).arg(theirs))
-            })?;
+            let gguf = self.gguf(workspace, theirs)?;
             // Compiling again is quick if nothing changed, and necessary otherwise.
             let bundle = folder.join(format!("{name}-{ours}"));
             let mut build = workspace.command(workspace.release_binary("mlxcel-compile")?);
@@ -124,6 +107,30 @@ impl Weights<'_> {
             pairs.push(Pair { ours, theirs, bundle, gguf });
         }
         Ok(pairs)
+    }
+
+    /// Makes llama.cpp's file of a type, if it is missing. Returns its path.
+    pub(super) fn gguf(&self, workspace: &Workspace, theirs: &str) -> Result<PathBuf> {
+        let Self { checkpoint, name, folder, tools, context: _ } = self;
+        let bf16 = folder.join(format!("{name}-BF16.gguf"));
+        let stamp = self.stamp(workspace)?;
+        make_atomically(&bf16, &stamp, |to| {
+            // Python imports from the script's folder first, so the script must not have the name of a module it imports.
+            let script = folder.join("write_gguf.py");
+            fs::write(&script, WRITE_GGUF).with_context(|| script.display().to_string())?;
+            let python = llama_cpp::python(workspace, folder)?;
+            shell::run_to_stderr(workspace.command(python).arg(script).arg(checkpoint).arg(to))
+        })?;
+        let gguf = folder.join(format!("{name}-{theirs}.gguf"));
+        make_atomically(&gguf, &stamp, |to| {
+            let mut quantize = workspace.command(tools.join(QUANTIZE));
+            if theirs != MIXED {
+                // All matrices have one format, embedding and head too.
+                quantize.arg("--pure");
+            }
+            shell::run_to_stderr(quantize.arg(&bf16).arg(to).arg(theirs))
+        })?;
+        Ok(gguf)
     }
 
     /// Returns what the files of weights depend on: bundles are made of the checkpoint as it is now, and so must they be.
@@ -194,7 +201,7 @@ fn make_atomically(path: &Path, stamp: &str, make: impl FnOnce(&Path) -> Result<
 }
 
 /// Removes a file or a folder, if there is one.
-fn remove(path: &Path) -> Result<()> {
+pub(super) fn remove(path: &Path) -> Result<()> {
     let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     match removed {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error).context(path.display().to_string()),
