@@ -61,7 +61,7 @@ const FULL_ONLY: [&str; 37] = [
 const CONVERTED: [&str; 3] = ["gemma2-bare", "granitemoe-hub", "stablelm-parallel"];
 
 /// Fixtures that run with `--quant auto` by default: together they have every form that there is a kernel for.
-const WITH_STORED_BITS: [&str; 19] = [
+const WITH_STORED_BITS: [&str; 20] = [
     "awq-group-32",
     "bnb-nf4",
     "ct-w3a16",
@@ -80,6 +80,7 @@ const WITH_STORED_BITS: [&str; 19] = [
     "mlx-overrides",
     "mlx-recipe",
     "modelopt-mixed",
+    "modelopt-nvfp4-fp8",
     "mxfp4-gpt-oss",
 ];
 
@@ -217,7 +218,7 @@ fn a_bundle_without_weights_takes_them_as_they_are_stored() {
 }
 
 /// The kernels for weights in groups. No fixture has 2 bits with zero points, whose parts others have.
-const KERNELS: &str = "q2_half_minima q2_minima q3_halves q3_minima q3_zeros q4_e2m1 q4_e2m1_floats q4_iq4 \
+const KERNELS: &str = "q2_half_minima q2_minima q3_halves q3_minima q3_zeros q4_e2m1 q4_e2m1_floats q4_e2m1_halves q4_iq4 \
                        q4_iq4_blocks q4_minima q4_nf4 q4_superblocks q4_symmetric q4_zeros q5_minima q5_superblocks q5_symmetric q6_halves \
                        q6_minima q8_e4m3 q8_minima q8_symmetric q8_zeros";
 

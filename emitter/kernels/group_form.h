@@ -12,7 +12,8 @@ typedef enum {
   FORM_E2M1,
   FORM_IQ4,
   FORM_IQ4_BLOCKS,
-  FORM_HALF_MINIMA // on CPUs
+  FORM_HALF_MINIMA, // on CPUs
+  FORM_E2M1_HALVES  // on CPUs
 } group_form;
 
 // Numbers of E2M1, doubled, and those of GGUF's IQ4_NL and IQ4_XS.

@@ -32,7 +32,12 @@ pub(crate) fn decode_groups(
     form: GroupForm,
     stored: &[Tensor],
 ) -> Vec<Tensor> {
-    if let (Scales::Floats(_, Groups { dtype, .. }), Some(coding)) = (form.scales, &storage.coding) {
+    let of_floats = match form.scales {
+        Scales::Floats(_, Groups { dtype, .. }) => Some(dtype),
+        Scales::ListedHalves => Some(Dtype::F8_E4M3),
+        _ => None,
+    };
+    if let (Some(dtype), Some(coding)) = (of_floats, &storage.coding) {
         return Decoder { g, stored }.floats_of_groups(coding, dtype);
     }
     let Some(coding) = storage.coding.as_ref().and_then(Coding::in_whole_numbers) else {

@@ -37,6 +37,9 @@ pub enum Scales {
     /// Codes look up numbers of [`List::Iq4`]. Each 32 inputs have a scale of 8 bits, and each 256 inputs its `f16` unit, as
     /// in GGUF's `IQ4_XS`.
     ListedBlocks,
+    /// Codes look up numbers of [`List::E2m1`]. Each 16 inputs have a scale in E4M3, and each 256 inputs its `f32` unit, as in
+    /// NVFP4. Kernels of GPUs read that as [`Scales::Floats`].
+    ListedHalves,
 }
 
 /// The 16 numbers that codes of 4 bits look up.
@@ -59,6 +62,9 @@ pub struct Groups {
 
 /// Inputs whose products kernels sum in integers.
 pub(crate) const GROUP: usize = 32;
+
+/// Inputs of half a group.
+const HALF: usize = GROUP / 2;
 
 /// Inputs of a superblock. The last one of a row may have fewer.
 pub(crate) const SUPERBLOCK: usize = 256;
@@ -105,6 +111,7 @@ impl Scales {
         match self {
             Self::Listed(list, _) => Some(list),
             Self::ListedBlocks => Some(List::Iq4),
+            Self::ListedHalves => Some(List::E2m1),
             _ => None,
         }
     }
@@ -113,7 +120,7 @@ impl Scales {
     pub(crate) fn widths(self, kernels: KernelsOf) -> &'static [usize] {
         let all: &[usize] = match self {
             Self::Symmetric(_) => &[4, 5, 8],
-            Self::Listed(..) | Self::ListedBlocks => &[4],
+            Self::Listed(..) | Self::ListedBlocks | Self::ListedHalves => &[4],
             Self::Zeros(_) => &[2, 3, 4, 8],
             Self::Minima(_) => &[2, 3, 4, 5, 6, 8],
             Self::Superblocks => &[4, 5],
@@ -145,9 +152,22 @@ impl GroupForm {
         whole.or_else(|| {
             let coding = storage.coding.as_ref()?;
             let form = Self::of_floats(storage, coding, columns)?;
+            let form = if kernels == KernelsOf::Cpus { form.in_halves(columns) } else { form };
             let is_read = kernels == KernelsOf::Cpus || form.has_gpu_floats(columns);
             (coding.transposed == transposed && is_read).then_some(form)
         })
+    }
+
+    /// Returns the form whose numbers kernels sum in integers, if there is one for codes that are floats.
+    fn in_halves(self, columns: usize) -> Self {
+        match self.scales {
+            Scales::Floats(FloatCodes::E2m1, Groups { size: HALF, dtype: Dtype::F8_E4M3 })
+                if columns.is_multiple_of(GROUP) =>
+            {
+                Self { scales: Scales::ListedHalves, ..self }
+            }
+            _ => self,
+        }
     }
 
     fn of_whole_numbers(
@@ -174,7 +194,6 @@ impl GroupForm {
         };
         let is_whole = size.is_multiple_of(GROUP) && columns.is_multiple_of(size);
         let groups = |numbers: &[&OfGroups]| is_whole.then(|| Groups { size, dtype: dtype(numbers) });
-        const HALF: usize = GROUP / 2;
         let scales = match coding {
             Coding { minima: Some(minima), zeros: None, scales, .. } if !signed => {
                 let both_have = |bits: usize, in_block: usize| {
@@ -271,7 +290,11 @@ impl GroupForm {
             | Scales::Minima(groups)
             | Scales::Floats(_, groups)
             | Scales::Listed(_, groups) => groups.size,
-            Scales::Superblocks | Scales::Halves | Scales::HalfMinima | Scales::ListedBlocks => SUPERBLOCK,
+            Scales::Superblocks
+            | Scales::Halves
+            | Scales::HalfMinima
+            | Scales::ListedBlocks
+            | Scales::ListedHalves => SUPERBLOCK,
         }
     }
 
@@ -289,6 +312,7 @@ impl GroupForm {
             Scales::Halves => 2 + 16,
             Scales::HalfMinima => 2 + 2 + 16,
             Scales::ListedBlocks => 2 + 8,
+            Scales::ListedHalves => size_of::<f32>() + UNIT_GROUPS,
         }
     }
 
@@ -321,6 +345,7 @@ impl GroupForm {
             Scales::Floats(codes, groups) => of(name_of(codes), groups),
             Scales::Listed(list, groups) => of(list.name(), groups),
             Scales::ListedBlocks => "iq4_blocks".into(),
+            Scales::ListedHalves => "e2m1_halves".into(),
         };
         format!("q{}_{scales}", self.bits)
     }

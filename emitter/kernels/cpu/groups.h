@@ -1,4 +1,4 @@
-// Weights in groups of 32 inputs: codes of 2 to 6 or 8 bits, and scales of nine forms.
+// Weights in groups of 32 inputs: codes of 2 to 6 or 8 bits, and scales of ten forms.
 // Both are bytes, in panels of NR outputs.
 //
 //   w  [panel][k / 32] blocks of NR * 4 * bits bytes. A code vector has four inputs of
@@ -31,6 +31,7 @@
 //      iq4          NR scales d: IQ4[c] * d
 //      iq4_blocks   NR f16 D, [8][NR] signed bytes s, for 32 inputs each:
 //                   IQ4[c] * (D * s)
+//      e2m1_halves  NR f32 U, [16][NR] E4M3 e, for 16 inputs each: E2M1[c] * (U * e / 2)
 //      d and m are of a type that is known at run time.
 #ifndef KERNELS_CPU_GROUPS_H
 #define KERNELS_CPU_GROUPS_H
@@ -38,6 +39,8 @@
 #include "kernels.h"
 
 #define NR GROUP_COLUMNS
+#include "e4m3_codes.h"
+
 #define GROUP 32
 #define HALF 16 // of a group
 #define VECTOR (NR * 4)
@@ -50,17 +53,24 @@ INLINE index code_bytes(int bits) { return VECTOR * bits; }
 // Returns whether a run has as many groups as a superblock.
 INLINE int has_superblocks(group_form form) {
   return form == FORM_SUPERBLOCKS || form == FORM_HALVES ||
-         form == FORM_IQ4_BLOCKS || form == FORM_HALF_MINIMA;
+         form == FORM_IQ4_BLOCKS || form == FORM_HALF_MINIMA ||
+         form == FORM_E2M1_HALVES;
 }
 
 // Returns whether both halves of a group have scales of their own.
 INLINE int has_halves(group_form form) {
-  return form == FORM_HALVES || form == FORM_HALF_MINIMA;
+  return form == FORM_HALVES || form == FORM_HALF_MINIMA ||
+         form == FORM_E2M1_HALVES;
+}
+
+// Returns whether codes look up numbers of E2M1.
+INLINE int is_e2m1(group_form form) {
+  return form == FORM_E2M1 || form == FORM_E2M1_HALVES;
 }
 
 // Returns whether codes look up numbers.
 INLINE int is_listed(group_form form) {
-  return form == FORM_E2M1 || form == FORM_IQ4 || form == FORM_IQ4_BLOCKS;
+  return is_e2m1(form) || form == FORM_IQ4 || form == FORM_IQ4_BLOCKS;
 }
 
 // Returns whether half of the numbers are negative, and a scale is all that groups have.
@@ -70,7 +80,7 @@ INLINE int is_symmetric(group_form form) {
 
 // Returns the bits of the numbers that codes stand for.
 INLINE int number_bits(int bits, group_form form) {
-  return form == FORM_E2M1 ? 5 : is_listed(form) ? 8 : bits;
+  return is_e2m1(form) ? 5 : is_listed(form) ? 8 : bits;
 }
 
 // Returns whether groups have a minimum in place of a zero point.
@@ -112,6 +122,8 @@ INLINE index scale_bytes(group_form form, element_type type) {
     return NR * (2 + 8);
   case FORM_HALF_MINIMA:
     return NR * (2 + 2 + 16);
+  case FORM_E2M1_HALVES:
+    return NR * (4 + 16);
   }
   return 0;
 }
@@ -130,7 +142,7 @@ INLINE int32_t code_at(int bits, group_form form, const uint8_t *block,
   const int32_t code = v < 4 ? both & 15 : both >> 4;
   static const int8_t e2m1[16] = {E2M1}, iq4[16] = {IQ4};
   if (is_listed(form))
-    return form == FORM_E2M1 ? e2m1[code] : iq4[code];
+    return is_e2m1(form) ? e2m1[code] : iq4[code];
   const uint8_t *high = block + NIBBLES;
   if (bits == 5)
     return code | (high[at] >> v & 1) << 4;
@@ -180,6 +192,12 @@ INLINE weight_scale scale_at(int bits, group_form form, element_type type,
   }
   if (form == FORM_E2M1)
     return (weight_scale){float_of((uint32_t)block[column] << 23), 0.0f, 0};
+  if (form == FORM_E2M1_HALVES) {
+    const e4m3_codes e = load_e4m3(block + NR * (4 + 2 * g + half));
+    return (weight_scale){load_element(block, ELEMENT_F32, column) *
+                              (E4M3_UNIT / 2) * float_from_f16(e.halves[column]),
+                          0.0f, 0};
+  }
   weight_scale scale = {load_element(block, type, column), 0.0f, 0};
   if (form == FORM_IQ4_BLOCKS)
     scale.d = load_element(block, ELEMENT_F16, column) *

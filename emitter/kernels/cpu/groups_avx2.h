@@ -65,6 +65,10 @@ INLINE __m256 load_exponents(const uint8_t *p) {
 
 INLINE __m256 negated(__m256 x) { return _mm256_sub_ps(_mm256_setzero_ps(), x); }
 
+INLINE __m256 times_number(__m256 x, float by) {
+  return _mm256_mul_ps(x, _mm256_set1_ps(by));
+}
+
 // Multiplies by eight unsigned bytes.
 INLINE __m256 times_bytes(__m256 x, const uint8_t *p) {
   return _mm256_mul_ps(x,
@@ -141,8 +145,8 @@ INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,
 
 // Returns the numbers that codes look up, of which those of 5 bits are unsigned.
 INLINE __m256i look_up(group_form form, __m256i codes) {
-  const __m128i list = form == FORM_E2M1 ? _mm_setr_epi8(E2M1) : _mm_setr_epi8(IQ4);
-  const __m128i middle = _mm_set1_epi8(form == FORM_E2M1 ? 16 : 0);
+  const __m128i list = is_e2m1(form) ? _mm_setr_epi8(E2M1) : _mm_setr_epi8(IQ4);
+  const __m128i middle = _mm_set1_epi8(is_e2m1(form) ? 16 : 0);
   const __m128i numbers = _mm_add_epi8(list, middle);
   return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(numbers), codes);
 }
@@ -205,6 +209,14 @@ INLINE __m256i add_zeros(int bits, group_form form, const group_scales *scales,
   return _mm256_add_epi32(sums, _mm256_madd_epi16(a_sums->halves, factor));
 }
 
+// Returns what the first products of a half of E2M1 are less, whose numbers are 16 more
+// than they should be: 16 times the half's sum, of one of two elements. Sums fit in 16 bits:
+// 8 products by up to 12 of one element, and 8 times 16 of the others.
+INLINE __m256i zero_of_half(int half, const row_sums *a_sums) {
+  return _mm256_and_si256(_mm256_slli_epi16(a_sums->halves, 4),
+                          _mm256_set1_epi32(half ? -65536 : 65535));
+}
+
 // Keeps products of many rows in order. Compilers would mix those of several vectors,
 // for which there are not enough registers.
 #define IN_ORDER(pairs) __asm__ volatile("" : "+x"(pairs))
@@ -239,19 +251,28 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
       else if (bits == 4 && form == FORM_SYMMETRIC)
         pairs[r] =
             _mm256_sub_epi16(next, _mm256_slli_epi16(a_sums[r].halves, 3));
+      else if (form == FORM_E2M1_HALVES)
+        pairs[r] = _mm256_sub_epi16(next, zero_of_half(v / 4, &a_sums[r]));
       else
         pairs[r] = next;
       if (rows >= PACKED_ROWS && together > 2)
         IN_ORDER(pairs[r]);
       if (v % together != together - 1)
         continue;
+      const int e2m1 = form == FORM_E2M1_HALVES;
       const __m256i wide = _mm256_madd_epi16(
-          pairs[r], has_halves(form) ? scales->s[v / 4] : ones);
+          pairs[r], has_halves(form) && !e2m1 ? scales->s[v / 4] : ones);
+      if (e2m1) {
+        const __m256 half = _mm256_cvtepi32_ps(wide);
+        dots[r] = v < 4 ? _mm256_mul_ps(half, scales->e[0])
+                        : _mm256_fmadd_ps(half, scales->e[1], dots[r]);
+        continue;
+      }
       sums[r] = v < together ? wide : _mm256_add_epi32(sums[r], wide);
     }
   }
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r)
+  for (int r = 0; r < rows && form != FORM_E2M1_HALVES; ++r)
     dots[r] =
         _mm256_cvtepi32_ps(add_zeros(numbers, form, scales, &a_sums[r], sums[r]));
 }

@@ -53,6 +53,10 @@ INLINE __m512 load_exponents(const uint8_t *p) {
 
 INLINE __m512 negated(__m512 x) { return _mm512_sub_ps(_mm512_setzero_ps(), x); }
 
+INLINE __m512 times_number(__m512 x, float by) {
+  return _mm512_mul_ps(x, _mm512_set1_ps(by));
+}
+
 // Multiplies by sixteen unsigned bytes.
 INLINE __m512 times_bytes(__m512 x, const uint8_t *p) {
   return _mm512_mul_ps(x,
@@ -127,8 +131,8 @@ INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,
 
 // Returns the numbers that codes look up, plus half of what their bits hold.
 INLINE __m512i look_up(group_form form, __m512i codes) {
-  const __m128i list = form == FORM_E2M1 ? _mm_setr_epi8(E2M1) : _mm_setr_epi8(IQ4);
-  const __m128i middle = _mm_set1_epi8(form == FORM_E2M1 ? 16 : -128);
+  const __m128i list = is_e2m1(form) ? _mm_setr_epi8(E2M1) : _mm_setr_epi8(IQ4);
+  const __m128i middle = _mm_set1_epi8(is_e2m1(form) ? 16 : -128);
   const __m128i numbers = _mm_add_epi8(list, middle);
   return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(numbers), codes);
 }
@@ -175,7 +179,7 @@ INLINE __m512i first_sums(int bits, group_form form, int half,
   __m512i factor = _mm512_set1_epi16((int16_t)(-1 << (bits - 1)));
   if (form == FORM_ZEROS)
     factor = scales->zeros;
-  if (form == FORM_HALVES) {
+  if (has_halves(form)) {
     const int32_t middle = 1 << (bits - 1);
     factor = _mm512_set1_epi32(half ? -middle * 65536 : 65536 - middle);
   }
@@ -188,8 +192,11 @@ INLINE __m512 scale_halves(group_form form, const group_scales *scales,
   const __m512 dots = _mm512_cvtepi32_ps(first);
   if (!has_halves(form))
     return dots;
-  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(second), scales->s[1],
-                         _mm512_mul_ps(dots, scales->s[0]));
+  const int e2m1 = form == FORM_E2M1_HALVES;
+  const __m512 by[2] = {e2m1 ? scales->e[0] : scales->s[0],
+                        e2m1 ? scales->e[1] : scales->s[1]};
+  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(second), by[1],
+                         _mm512_mul_ps(dots, by[0]));
 }
 
 // Sets dots[r] to the sums of (code - zero) * a[r] over a group, per column; for halves,

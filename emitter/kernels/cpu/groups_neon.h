@@ -74,6 +74,13 @@ INLINE floats load_exponents(const uint8_t *p) {
   return x;
 }
 
+INLINE floats times_number(floats x, float by) {
+#pragma clang loop unroll(full)
+  for (int q = 0; q < QUADS; ++q)
+    x.quad[q] = vmulq_n_f32(x.quad[q], by);
+  return x;
+}
+
 // Multiplies by a whole number of each column.
 INLINE floats times_integers(floats x, zero_points by) {
 #pragma clang loop unroll(full)
@@ -151,8 +158,8 @@ INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,
 // Returns the numbers that codes look up, of which those of 5 bits are unsigned.
 INLINE int8x16_t look_up(group_form form, uint8x16_t codes) {
   static const int8_t e2m1[16] = {E2M1}, iq4[16] = {IQ4};
-  const int8x16_t list = vld1q_s8(form == FORM_E2M1 ? e2m1 : iq4);
-  return vqtbl1q_s8(vaddq_s8(list, vdupq_n_s8(form == FORM_E2M1 ? 16 : 0)),
+  const int8x16_t list = vld1q_s8(is_e2m1(form) ? e2m1 : iq4);
+  return vqtbl1q_s8(vaddq_s8(list, vdupq_n_s8(is_e2m1(form) ? 16 : 0)),
                     codes);
 }
 
@@ -194,7 +201,7 @@ INLINE int32x4_t first_sums(int bits, group_form form, int half, int quad,
                             const group_scales *scales,
                             const row_sums *a_sums) {
   const int32_t sum = a_sums->halves[0] + a_sums->halves[1];
-  if (form == FORM_HALVES)
+  if (form == FORM_HALVES || form == FORM_E2M1_HALVES)
     return vdupq_n_s32(-(a_sums->halves[half] << (bits - 1)));
   if (form == FORM_HALF_MINIMA)
     return vdupq_n_s32(0);
@@ -227,6 +234,13 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
       for (int v = 0; v < 8; ++v) {
         int32x4_t *sum = &sums[has_halves(form) ? v / 4 : 0];
         *sum = vdotq_s32(*sum, codes[v], broadcast_bytes(a + r * apart + 4 * v));
+      }
+      if (form == FORM_E2M1_HALVES) {
+        const float32x4_t first =
+            vmulq_f32(vcvtq_f32_s32(sums[0]), scales->e[0].quad[q]);
+        dots[r].quad[q] =
+            vfmaq_f32(first, vcvtq_f32_s32(sums[1]), scales->e[1].quad[q]);
+        continue;
       }
       if (has_halves(form))
         sums[0] = vmlaq_s32(vmulq_s32(sums[0], scales->s[0].quad[q]), sums[1],

@@ -35,6 +35,7 @@ typedef struct {
 typedef struct {
   weight_scale lane[NR];
   int32_t s[2][NR], t[2][NR];
+  float e[2][NR]; // of halves of E2M1
 } group_scales;
 
 INLINE void load_run(int bits, group_form form, element_type type,
@@ -48,6 +49,14 @@ INLINE void load_group(int bits, group_form form, const run_scales *run,
   for (index j = 0; j < NR; ++j) {
     scales->lane[j] = scale_at(bits, form, run->type, run->block, j, g, 0);
     scales->s[0][j] = scales->s[1][j] = 1;
+    if (form == FORM_E2M1_HALVES) {
+      scales->lane[j].d =
+          load_element(run->block, ELEMENT_F32, j) * (E4M3_UNIT / 2);
+      for (index half = 0; half < 2; ++half)
+        scales->e[half][j] = float_from_f16(
+            load_e4m3(run->block + NR * (4 + 2 * g + half)).halves[j]);
+      continue;
+    }
     if (!has_halves(form))
       continue;
     scales->lane[j].d = load_element(run->block, ELEMENT_F16, j);
@@ -79,11 +88,14 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
   (void)a_sums;
   for (int r = 0; r < rows; ++r) {
     for (index j = 0; j < NR; ++j) {
-      int32_t sum = 0;
+      int32_t sums[2] = {0};
       for (index i = 0; i < GROUP; ++i)
-        sum += (code_at(bits, form, block, j, i) - scales->lane[j].zero) *
-               a[r * apart + i] * scales->s[i / HALF][j];
-      dots[r].lane[j] = (float)sum;
+        sums[i / HALF] += (code_at(bits, form, block, j, i) - scales->lane[j].zero) *
+                          a[r * apart + i] * scales->s[i / HALF][j];
+      dots[r].lane[j] = form == FORM_E2M1_HALVES
+                            ? (float)sums[0] * scales->e[0][j] +
+                                  (float)sums[1] * scales->e[1][j]
+                            : (float)(sums[0] + sums[1]);
     }
   }
 }

@@ -37,6 +37,8 @@ INLINE float *results_at(const product *x, index row, index j) {
 
 // Returns the type of d and m, or of D and M. Exponents have none.
 INLINE element_type type_of(group_form form, const product *x) {
+  if (form == FORM_E2M1_HALVES)
+    return ELEMENT_F32;
   return has_superblocks(form) || form == FORM_E2M1 ? ELEMENT_F16 : x->type;
 }
 

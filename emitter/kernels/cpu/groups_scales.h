@@ -5,8 +5,8 @@
 //   zero_points    what sums of activations are multiplied by and added to products
 //   half_scales    s of half a group
 //   half_minima    t of both
-//   load_floats(), load_exponents(), negated(), times_bytes(), times_signed_bytes(), load_zeros(),
-//   unpack_superblock(), load_halves(), load_half_minima()
+//   load_floats(), load_exponents(), negated(), times_number(), times_bytes(),
+//   times_signed_bytes(), load_zeros(), unpack_superblock(), load_halves(), load_half_minima()
 #ifndef KERNELS_CPU_GROUPS_SCALES_H
 #define KERNELS_CPU_GROUPS_SCALES_H
 
@@ -26,7 +26,14 @@ typedef struct {
   zero_points zeros;
   half_scales s[2];
   half_minima t;
+  floats e[2]; // of halves of E2M1
 } group_scales;
+
+// Loads what E4M3 have of their unit.
+INLINE floats load_e4m3_floats(const uint8_t *p) {
+  const e4m3_codes codes = load_e4m3(p);
+  return load_floats(codes.halves, ELEMENT_F16, 0);
+}
 
 INLINE void load_run(int bits, group_form form, element_type type,
                      const uint8_t *block, run_scales *run) {
@@ -43,6 +50,10 @@ INLINE void load_run(int bits, group_form form, element_type type,
     run->bytes = block + NR * 2;
   if (form == FORM_HALF_MINIMA) {
     run->m = negated(run->m);
+    run->bytes = block + NR * 4;
+  }
+  if (form == FORM_E2M1_HALVES) {
+    run->d = times_number(run->d, E4M3_UNIT / 2);
     run->bytes = block + NR * 4;
   }
 }
@@ -64,6 +75,9 @@ INLINE void load_group(int bits, group_form form, const run_scales *run,
     load_halves(bits, run->bytes + 2 * g * NR, scales->s, &scales->zeros);
   if (form == FORM_HALF_MINIMA)
     load_half_minima(run->bytes + 2 * g * NR, scales->s, &scales->t);
+  if (form == FORM_E2M1_HALVES)
+    for (int half = 0; half < 2; ++half)
+      scales->e[half] = load_e4m3_floats(run->bytes + (2 * g + half) * NR);
 }
 
 #endif // KERNELS_CPU_GROUPS_SCALES_H

@@ -172,11 +172,15 @@ fn scales_in_e4m3_stay_so() {
     let unit = || Expr::Stored(0).floats().reshape(&[1, 1]);
     let scales = |codes: Expr| codes.unpack(8).lookup(FloatCodes::E4m3.list()).divided_by(unit());
     let nvfp4 = floats([1, 16], FloatCodes::E2m1.list(), scales);
-    let form = GroupForm::holding(&nvfp4, 512, false, KernelsOf::Cpus).unwrap();
-    assert_eq!(form.name(), "q4_e2m1_floats_16_f8_e4m3");
-    assert_eq!(GroupForm::holding(&nvfp4, 512, false, KernelsOf::Gpus), Some(form));
+    let held = |storage, columns, kernels| GroupForm::holding(storage, columns, false, kernels).unwrap();
+    let [halves, of_gpus] = [KernelsOf::Cpus, KernelsOf::Gpus].map(|kernels| held(&nvfp4, 512, kernels));
+    assert_eq!([halves, of_gpus].map(GroupForm::name), ["q4_e2m1_halves", "q4_e2m1_floats_16_f8_e4m3"]);
     // Two blocks of 16 groups with a unit of 4 bytes.
-    assert_eq!(form.row_bytes(512), 512 / 2 + 2 * (16 + 4));
+    assert_eq!([halves, of_gpus].map(|form| form.row_bytes(512)), [512 / 2 + 2 * (16 + 4); 2]);
+    // Half a group is left over, or groups are whole.
+    assert_eq!(held(&nvfp4, 528, KernelsOf::Cpus).name(), "q4_e2m1_floats_16_f8_e4m3");
+    let of_32 = floats([1, 32], FloatCodes::E2m1.list(), scales);
+    assert_eq!(held(&of_32, 512, KernelsOf::Cpus).name(), "q4_e2m1_floats_32_f8_e4m3");
 }
 
 #[test]

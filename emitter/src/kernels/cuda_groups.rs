@@ -65,7 +65,11 @@ impl CudaGroups {
                     GROUP << (of.size / GROUP).trailing_zeros()
                 }
             }
-            Scales::Superblocks | Scales::Halves | Scales::HalfMinima | Scales::ListedBlocks => SUPERBLOCK,
+            Scales::Superblocks
+            | Scales::Halves
+            | Scales::HalfMinima
+            | Scales::ListedBlocks
+            | Scales::ListedHalves => SUPERBLOCK,
         }
     }
 
@@ -99,8 +103,8 @@ impl CudaGroups {
             | Scales::Minima(of)
             | Scales::Floats(_, of)
             | Scales::Listed(_, of) => size(of),
-            // No kernel of GPUs reads minima of halves.
-            Scales::Superblocks | Scales::HalfMinima => 2 * Dtype::F16.bitsize() / 8,
+            // No kernel of GPUs reads minima of halves, nor floats as whole numbers.
+            Scales::Superblocks | Scales::HalfMinima | Scales::ListedHalves => 2 * Dtype::F16.bitsize() / 8,
             Scales::Halves | Scales::ListedBlocks => Dtype::F16.bitsize() / 8,
         })
     }
@@ -112,7 +116,9 @@ impl CudaGroups {
             Scales::Symmetric(_) | Scales::Floats(..) | Scales::Listed(..) => None,
             Scales::Zeros(_) => Some(self.of_runs(1)),
             Scales::Minima(of) => Some(self.of_runs(of.dtype.bitsize() / 8)),
-            Scales::Superblocks | Scales::Halves | Scales::HalfMinima => Some(self.of_groups(2)),
+            Scales::Superblocks | Scales::Halves | Scales::HalfMinima | Scales::ListedHalves => {
+                Some(self.of_groups(2))
+            }
             Scales::ListedBlocks => Some(self.of_groups(1)),
         }
     }

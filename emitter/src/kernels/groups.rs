@@ -35,9 +35,12 @@ impl From<GroupForm> for GroupSizes {
                 let Groups { size, dtype } = groups;
                 (size, dtype)
             }
-            Scales::Superblocks | Scales::Halves | Scales::HalfMinima | Scales::ListedBlocks => {
-                (form.run(), Dtype::F16)
-            }
+            // Their kernels know the types.
+            Scales::Superblocks
+            | Scales::Halves
+            | Scales::HalfMinima
+            | Scales::ListedBlocks
+            | Scales::ListedHalves => (form.run(), Dtype::F16),
         };
         Self { group: size, scale_type: element_number(dtype) }
     }
@@ -56,6 +59,7 @@ impl From<GroupForm> for GroupFormat {
             Scales::Listed(List::Iq4, _) => 6,
             Scales::ListedBlocks => 7,
             Scales::HalfMinima => 8,
+            Scales::ListedHalves => 9,
         };
         Self { bits: form.bits, form: number, sizes: form.into() }
     }
@@ -119,6 +123,7 @@ products! {
     4 Scales::Listed(List::E2m1, _) => "matmul_groups_4", "matmul_q4_e2m1";
     4 Scales::Listed(List::Iq4, _) => "matmul_groups_4", "matmul_q4_iq4";
     4 Scales::ListedBlocks => "matmul_groups_4", "matmul_q4_iq4_blocks";
+    4 Scales::ListedHalves => "matmul_groups_4", "matmul_q4_e2m1_halves";
     5 Scales::Symmetric(_) => "matmul_groups_5", "matmul_q5_symmetric";
     5 Scales::Minima(_) => "matmul_groups_5", "matmul_q5_minima";
     5 Scales::Superblocks => "matmul_groups_5", "matmul_q5_superblocks";

@@ -38,7 +38,8 @@ SHARED const char *kind_name(kind of) {
 
 SHARED int has_superblocks(const grouping *by) {
   return by->form == FORM_SUPERBLOCKS || by->form == FORM_HALVES ||
-         by->form == FORM_IQ4_BLOCKS || by->form == FORM_HALF_MINIMA;
+         by->form == FORM_IQ4_BLOCKS || by->form == FORM_HALF_MINIMA ||
+         by->form == FORM_E2M1_HALVES;
 }
 
 // Returns the inputs that share a block of scales.
@@ -61,7 +62,16 @@ SHARED index numbers_of(const grouping *by) {
 SHARED index number_size(const grouping *by) {
   if (by->form == FORM_E2M1)
     return 1;
+  if (by->form == FORM_E2M1_HALVES)
+    return 4;
   return has_superblocks(by) ? 2 : element_size(by->type);
+}
+
+// Returns the type of these numbers.
+SHARED element_type number_type(const grouping *by) {
+  if (by->form == FORM_E2M1_HALVES)
+    return ELEMENT_F32;
+  return has_superblocks(by) ? ELEMENT_F16 : by->type;
 }
 
 SHARED index block_bytes(const grouping *by) {
@@ -73,7 +83,8 @@ SHARED index block_bytes(const grouping *by) {
                          [FORM_E2M1] = 0,
                          [FORM_IQ4] = 0,
                          [FORM_IQ4_BLOCKS] = 8,
-                         [FORM_HALF_MINIMA] = 16};
+                         [FORM_HALF_MINIMA] = 16,
+                         [FORM_E2M1_HALVES] = 16};
   return PANEL * (numbers_of(by) * number_size(by) + bytes[by->form]);
 }
 
@@ -99,7 +110,7 @@ SHARED uint8_t *random_scales(const grouping *by, kind of, index panels,
                               index k) {
   const index blocks = panels * divide_up(k, run_of(by));
   const index bytes = block_bytes(by);
-  const element_type type = has_superblocks(by) ? ELEMENT_F16 : by->type;
+  const element_type type = number_type(by);
   const int lowest = type == ELEMENT_F16 ? -15 : -127;
   const exponents range =
       of == SUBNORMAL ? (exponents){lowest, lowest} : ORDINARY;
@@ -119,6 +130,10 @@ SHARED uint8_t *random_scales(const grouping *by, kind of, index panels,
       else
         store_bits(scales + block * bytes, type, i, random_bits(type, range));
     }
+  // E4M3 has NaN.
+  for (index i = 0; by->form == FORM_E2M1_HALVES && i < blocks * bytes; ++i)
+    if (i % bytes >= PANEL * 4 && scales[i] % 128 == 127)
+      --scales[i];
   return scales;
 }
 
@@ -140,7 +155,7 @@ SHARED int code_of(const grouping *by, const uint8_t *w, index k, index row,
   const double e2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
   const int iq4[] = {-127, -104, -83, -65, -49, -35, -22, -10,
                      1,    13,   25,  38,  53,  69,  89,  113};
-  if (by->form == FORM_E2M1)
+  if (by->form == FORM_E2M1 || by->form == FORM_E2M1_HALVES)
     return (int)(2 * e2m1[code % 8]) * (code < 8 ? 1 : -1);
   if (by->form == FORM_IQ4 || by->form == FORM_IQ4_BLOCKS)
     return iq4[code];
@@ -181,7 +196,7 @@ SHARED scale scale_of(const grouping *by, const uint8_t *w_scale, index k,
   const index i = row / PANEL * divide_up(k, run) + at / run;
   const uint8_t *block = w_scale + i * block_bytes(by);
   const uint8_t *bytes = block + PANEL * numbers_of(by) * number_size(by) + c;
-  const element_type type = has_superblocks(by) ? ELEMENT_F16 : by->type;
+  const element_type type = number_type(by);
   if (by->form == FORM_E2M1)
     return (scale){.d = block[c] ? ldexpf(1, block[c] - 127) : 0};
   scale found = {.d = number(block, type, c)};
@@ -214,6 +229,14 @@ SHARED scale scale_of(const grouping *by, const uint8_t *w_scale, index k,
     const int both = bytes[at % SUPERBLOCK / HALF * PANEL];
     found.d *= (float)(both % 16);
     found.m = -number(block, type, PANEL + c) * (float)(both / 16);
+    break;
+  }
+  case FORM_E2M1_HALVES: {
+    // OCP's specification of 8-bit floats.
+    const int e = bytes[at % SUPERBLOCK / HALF * PANEL], exponent = e >> 3 & 15;
+    const int mantissa = e % 8 + (exponent ? 8 : 0);
+    const float magnitude = ldexpf((float)mantissa, (exponent ? exponent : 1) - 10);
+    found.d *= (e < 128 ? magnitude : -magnitude) / 2;
     break;
   }
   case FORM_E2M1:

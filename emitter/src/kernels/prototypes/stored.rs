@@ -12,7 +12,8 @@ pub(super) fn group_forms() -> Vec<GroupForm> {
     let floats = FloatCodes::ALL.map(|codes| Scales::Floats(codes, groups));
     let exponents = Groups { dtype: Dtype::F8_E8M0, ..groups };
     let lists = [(List::Iq4, groups), (List::E2m1, exponents)].map(|(list, of)| Scales::Listed(list, of));
-    let of_blocks = [Scales::Superblocks, Scales::Halves, Scales::HalfMinima, Scales::ListedBlocks];
+    let of_blocks =
+        [Scales::Superblocks, Scales::Halves, Scales::HalfMinima, Scales::ListedBlocks, Scales::ListedHalves];
     let all = of_groups.into_iter().chain(floats).chain(lists).chain(of_blocks);
     let of_scales =
         |scales: Scales| scales.widths(KernelsOf::Cpus).iter().map(move |&bits| GroupForm { bits, scales });
@@ -33,6 +34,7 @@ pub(super) fn stored_in(form: GroupForm, weight: &Weight) -> Storage {
     let codes = stored(Dtype::I8, inputs);
     let codes = match form.scales {
         Scales::Floats(codes_of, _) => codes.lookup(codes_of.list()),
+        Scales::ListedHalves => codes.lookup(FloatCodes::E2m1.list()),
         _ => list.map_or(codes.clone(), |list| codes.lookup(Expr::Constant(list.numbers().to_vec()))),
     };
     let mut steps = |bits, signed, size: usize| OfGroups::Steps {
@@ -65,11 +67,17 @@ pub(super) fn stored_in(form: GroupForm, weight: &Weight) -> Storage {
         Scales::Halves => of_steps(1, 8, true, 16),
         Scales::HalfMinima => of_steps(2, 4, false, 16),
         Scales::ListedBlocks => of_steps(1, 6, true, 32),
+        Scales::ListedHalves => {
+            let codes = stored(Dtype::U8, inputs / 16).lookup(FloatCodes::E4m3.list());
+            let unit = stored(Dtype::F32, 1).floats().reshape(&[outputs, 1]);
+            (Some(OfGroups::Numbers(codes.times(unit))), None, 16)
+        }
     };
     let zeros = matches!(form.scales, Scales::Zeros(_)).then(|| stored(Dtype::U8, inputs / size).floats());
+    let are_floats = form.takes_floats() || form.scales == Scales::ListedHalves;
     let coding = Coding {
-        codes: if form.takes_floats() { codes } else { codes.integers() },
-        numbers: if form.takes_floats() {
+        codes: if are_floats { codes } else { codes.integers() },
+        numbers: if are_floats {
             Numbers::Floats { bits: form.bits }
         } else {
             Numbers::Integers { bits: form.bits, signed }

@@ -142,6 +142,7 @@ static int has_form(int bits, group_form form) {
   case FORM_E2M1:
   case FORM_IQ4:
   case FORM_IQ4_BLOCKS:
+  case FORM_E2M1_HALVES:
     return bits == 4;
   default:
     return 1;
@@ -154,7 +155,7 @@ int main(void) {
   for (int kind = 0; kind < TABLES; ++kind)
     test_kind(kind);
   for (int i = 0; i < 6; ++i)
-    for (group_form form = 0; form <= FORM_HALF_MINIMA; ++form)
+    for (group_form form = 0; form <= FORM_E2M1_HALVES; ++form)
       if (has_form(widths[i], form))
         test_groups(widths[i], form);
   return end_tests();

@@ -154,7 +154,9 @@ SHARED double grouped_weight(weight_type type, const random_format *f,
   case FORM_E2M1: return e2m1[code] * d;
   case FORM_IQ4: return iq4[code] * d;
   case FORM_IQ4_BLOCKS: return iq4[code] * d * bytes[group];
-  case FORM_HALF_MINIMA: break; // on CPUs
+  case FORM_HALF_MINIMA:
+  case FORM_E2M1_HALVES:
+    break; // on CPUs
   }
   return 0;
 }

@@ -182,7 +182,7 @@ fn blocks_of_scales(g: &mut Graph, parts: &[Tensor], form: GroupForm) -> Tensor 
         (Scales::Symmetric(_) | Scales::Floats(..) | Scales::Listed(..), &[scales]) => {
             vec![bytes_of(g, scales)]
         }
-        (Scales::Floats(..), &[units, steps]) => {
+        (Scales::Floats(..) | Scales::ListedHalves, &[units, steps]) => {
             let steps = by_block(g, steps, UNIT_GROUPS);
             let &[panels, blocks, _, lanes] = g.shape(steps) else { return steps };
             let steps = g.reshape(steps, &[panels, blocks, UNIT_GROUPS * lanes]);
@@ -290,7 +290,13 @@ mod tests {
             ]
         };
         let of_groups = [Dtype::F16, Dtype::BF16, Dtype::F32].into_iter().flat_map(scales);
-        let of_blocks = [Scales::Superblocks, Scales::Halves, Scales::HalfMinima, Scales::ListedBlocks];
+        let of_blocks = [
+            Scales::Superblocks,
+            Scales::Halves,
+            Scales::HalfMinima,
+            Scales::ListedBlocks,
+            Scales::ListedHalves,
+        ];
         let exponents = Scales::Listed(List::E2m1, Groups { size, dtype: Dtype::F8_E8M0 });
         let all: Vec<_> = of_groups.chain(of_blocks).chain([exponents]).collect();
         let with_bits = |bits| all.iter().map(move |&scales| GroupForm { bits, scales });
@@ -337,6 +343,7 @@ mod tests {
                 part(Dtype::I32, inputs / GROUP * 2),
             ],
             Scales::ListedBlocks => vec![part(Dtype::F16, blocks), part(Dtype::I32, inputs / GROUP)],
+            Scales::ListedHalves => vec![part(Dtype::F32, blocks), part(Dtype::I32, inputs / GROUP * 2)],
         }
     }
 
