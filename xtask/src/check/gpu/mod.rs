@@ -20,8 +20,8 @@ use self::{
 };
 use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
-/// The largest size of the folder, which may be copied over slow networks: half of that as a compressed archive.
-const LIMIT: u64 = 96 << 20;
+/// The largest size of the folder, which may be copied over slow networks: a fifth of that as a compressed archive.
+const LIMIT: u64 = 128 << 20;
 
 /// The options of `cargo xtask gpu-check`.
 #[derive(Args)]
