@@ -24,7 +24,7 @@ const LLAMA_CPP_PYTHON: (&str, &str) =
     ("0.3.36", "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e");
 
 /// The package that writes its files of weights.
-const GGUF: &str = "gguf==0.19.0";
+pub(super) const GGUF: &str = "gguf==0.19.0";
 
 /// The variable that names a folder with llama.cpp's executables, which are then not built.
 const LLAMA_CPP: &str = "MLXCEL_LLAMA_CPP";

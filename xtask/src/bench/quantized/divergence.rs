@@ -173,11 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn the_script_knows_every_checkpoint() {
+    fn the_script_knows_every_checkpoint_and_the_window() {
         let script = include_str!("../../../../models/oracle/quantized_checkpoints/divergence.py");
         for (name, _) in CASES {
             assert!(script.contains(&format!("    \"{name}\": (")), "{name}");
         }
+        assert!(script.contains(&format!("\nWINDOW = {WINDOW}  # tokens\n")));
     }
 
     #[test]

@@ -9,13 +9,14 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use crate::{
+    bench::llama_cpp::GGUF,
     shell,
     toolchain::venv::{self, Packages},
     workspace::Workspace,
 };
 
 /// What quantizes a checkpoint and runs it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Tool {
     Mlx,
     /// transformers, with bitsandbytes for its forms.
@@ -25,15 +26,14 @@ pub(super) enum Tool {
 }
 
 /// Packages of `make_mlx.py`.
-const MLX: [&str; 5] =
-    ["mlx[cpu]==0.32.4", "mlx-lm==0.32.2", "transformers==5.24.0", "torch==2.15.0", "gguf==0.19.0"];
+const MLX: [&str; 5] = ["mlx[cpu]==0.32.4", "mlx-lm==0.32.2", "transformers==5.24.0", "torch==2.15.0", GGUF];
 /// Packages of `make_bitsandbytes.py` and `make_fp8.py`, and what llama-cpp-python imports.
 const TRANSFORMERS: [&str; 8] = [
     "bitsandbytes==0.50.2",
     "transformers==5.23.0",
     "accelerate==1.15.0",
     "torch==2.15.0",
-    "gguf==0.19.0",
+    GGUF,
     "diskcache==5.6.3",
     "jinja2==3.1.6",
     "typing-extensions==4.15.0",
