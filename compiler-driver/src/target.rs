@@ -455,7 +455,7 @@ mod tests {
         assert_eq!(products(&bf16, Float::Bf16), kernels(Isa::X86_64V4Bf16));
         assert_eq!(products(&bf16, Float::F32), kernels(Isa::X86_64V4Bf16));
         assert_eq!(quantized(&bf16, Float::Bf16, Quant::Q8), kernels(Isa::X86_64V4Bf16));
-        let amx = [&bf16[..], &["amx-tile", "amx-int8", "amx-bf16"]].concat();
+        let amx = [&bf16[..], &["avx512vbmi", "amx-tile", "amx-int8", "amx-bf16"]].concat();
         assert_eq!(products(&amx, Float::Bf16), kernels(Isa::X86_64V4Amx));
         assert_eq!(products(&amx[..amx.len() - 1], Float::Bf16), kernels(Isa::X86_64V4Bf16));
         let bytes_missing = [&v4[..], &["avx512bf16"]].concat();

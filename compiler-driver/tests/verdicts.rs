@@ -16,7 +16,7 @@ const V3: &[&str] = &["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "mov
 const V4: &[&str] = &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
 const VNNI: &[&str] = &["avx512vnni"];
 const BF16: &[&str] = &["avx512bf16"];
-const AMX: &[&str] = &["amx-tile", "amx-int8", "amx-bf16", "avx512fp16"];
+const AMX: &[&str] = &["avx512vbmi", "amx-tile", "amx-int8", "amx-bf16", "avx512fp16"];
 const ARM: &[&str] = &["neon", "dotprod", "fp-armv8", "lse", "fullfp16", "rdm", "crc"];
 
 /// Returns a manifest with every target except `cpu`, which depends on the machine.

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mlxcel_artifacts::{Float, Quant};
+use mlxcel_artifacts::Quant;
 use mlxcel_models::{Block, FeedForward, ModelConfig, Storage, Weight};
 use safetensors::Dtype;
 
 use crate::{
     group_form::{GroupForm, KernelsOf},
-    kernels::Isa,
     mixed::mixed_forms,
     plan::{Numerics, Plan},
 };
@@ -53,9 +52,6 @@ impl Forms {
             let storage = storage_of(weight);
             let kernels = if plan.numerics.gpu.is_some() { KernelsOf::Gpus } else { KernelsOf::Cpus };
             let form = GroupForm::holding(&storage, inputs, transposed, kernels)?;
-            if form.takes_floats() && form.bits == 8 && has_tiles_for_floats(plan) {
-                return None;
-            }
             let may_permute = has_kernels(plan.numerics) && !fixed.contains(weight.name.as_str());
             let is_read = is_read(form, plan.numerics) && (storage.order.is_none() || may_permute);
             is_read.then_some(Form::Groups(form))
@@ -125,12 +121,6 @@ fn has_kernels(numerics: Numerics) -> bool {
     numerics.cpu_isa().is_some() || numerics.gpu.is_some()
 }
 
-/// Returns whether tiles multiply floats that are decoded: many times as fast for prompts as `f32`, to which kernels decode floats
-/// of 8 bits.
-fn has_tiles_for_floats(plan: &Plan) -> bool {
-    plan.numerics.cpu_isa() == Some(Isa::X86_64V4Amx) && plan.precision == Float::Bf16
-}
-
 /// Decodes the weights of experts that kernels multiply at once, the gates with what they gate and the last ones, where these
 /// have several forms.
 fn decode_mixed_experts(layer: &FeedForward, forms: &mut BTreeMap<String, Form>) {
@@ -170,10 +160,11 @@ fn weights(model: &ModelConfig) -> impl Iterator<Item = (&Weight, usize, bool)> 
 
 #[cfg(test)]
 mod tests {
+    use mlxcel_artifacts::Float;
     use mlxcel_models::{Coding, Expr, FloatCodes, Numbers, OfGroups, PRESETS, Preset, StoredTensor};
 
     use super::*;
-    use crate::plan::Products;
+    use crate::{kernels::Isa, plan::Products};
 
     /// Returns a matrix of floats of few bits with one scale.
     fn in_floats(codes: FloatCodes, weight: &Weight) -> Storage {
@@ -193,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_of_few_bits_are_read_where_no_tiles_multiply_floats_faster() {
+    fn floats_of_few_bits_are_read_as_they_are_stored() {
         let model = Preset::find("smollm2-135m").unwrap().model().unwrap();
         let form_of = |codes: FloatCodes, weight: &Weight, isa, float| {
             let numerics = Numerics { products: Products::Kernels(isa), ..Numerics::default() };
@@ -202,16 +193,14 @@ mod tests {
             Forms::new(&model, &plan.for_target(numerics), &storage).of(weight)
         };
         let up = &model.blocks[0].mlp.layer.linears().next().unwrap().weight;
-        for (isa, float, is_read) in [
-            (Isa::X86_64V3, Float::Bf16, true),
-            (Isa::X86_64V4Bf16, Float::Bf16, true),
-            (Isa::X86_64V4Amx, Float::F32, true),
-            (Isa::X86_64V4Amx, Float::Bf16, false),
-        ] {
-            let codes = FloatCodes::E4m3;
-            assert_eq!(form_of(codes, up, isa, float) != Form::Floats, is_read, "{isa:?} in {float}");
-            assert_eq!(form_of(codes, &model.embedding.weight, isa, float) != Form::Floats, is_read);
-            assert_ne!(form_of(FloatCodes::Nf4, up, isa, float), Form::Floats);
+        for isa in [Isa::X86_64V3, Isa::X86_64V4Bf16, Isa::X86_64V4Amx] {
+            for float in [Float::F32, Float::Bf16] {
+                for codes in FloatCodes::ALL {
+                    assert_ne!(form_of(codes, up, isa, float), Form::Floats, "{codes:?}, {isa:?}, {float}");
+                }
+                let of_embedding = form_of(FloatCodes::E4m3, &model.embedding.weight, isa, float);
+                assert_ne!(of_embedding, Form::Floats, "{isa:?}, {float}");
+            }
         }
     }
 

@@ -134,17 +134,16 @@ impl Subject {
         let text = fs::read_to_string(&source).unwrap();
         // Weights in groups have a header for each instruction set.
         let in_groups = text.contains("matmul_groups.h");
-        let (has_avx512, has_amx) = (
-            in_groups || ["_mm512", "float_codes.h"].iter().any(|part| text.contains(part)),
-            in_groups || text.contains("amx.h"),
-        );
+        let has_lanes = text.contains("float_codes");
+        let (has_avx512, has_amx) =
+            (in_groups || has_lanes || text.contains("_mm512"), in_groups || text.contains("amx.h"));
         if !has_avx512 && !has_amx {
             return;
         }
         // The test computes references, which takes longest, and is the same for both.
         let test = self.compile_emulated("test", &[], &self.test_source());
         // Where much is emulated, what replaces instructions is optimized. There clang lacks the builtin of vector products.
-        let level: &[&str] = if has_amx { &["-O2", "-DUNOPTIMIZED"] } else { &["-O0"] };
+        let level: &[&str] = if has_amx && !has_lanes { &["-O2", "-DUNOPTIMIZED"] } else { &["-O0"] };
         let run_with = |variant: &str, flags: &[&str]| {
             let kernels = self.compile_emulated(variant, &[flags, level].concat(), &source);
             run(&mut Command::new(self.link(variant, &[&test, &kernels])));
@@ -246,7 +245,8 @@ macro_rules! tests {
 }
 
 tests! {
-    cpu: activate append attention best chain common compensate_halves compensate_superblocks factor gather matmul_bf16 matmul_e4m3 matmul_f4 matmul_float matmul_groups_2 matmul_groups_3 matmul_groups_4
+    cpu: activate append attention best chain common compensate_halves compensate_superblocks factor gather matmul_bf16 matmul_e4m3
+        matmul_e4m3_pairs matmul_f4 matmul_float matmul_groups_2 matmul_groups_3 matmul_groups_4
         matmul_groups_5 matmul_groups_6 matmul_groups_8 matmul_q8 norm panels quantize
         quantize_halves quantize_superblocks rotation route vector_product;
     cuda: append argmax attention copy embed experts gather matmul matmul_experts matvec norm_heads norm_rows

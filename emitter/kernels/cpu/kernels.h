@@ -124,6 +124,14 @@ void matmul_e4m3_experts(const uint8_t *w, const uint8_t *w_scale,
                          const float *a, const int32_t *experts,
                          const int32_t *begins, float *out, index n, index k,
                          GROUPS_SIZES, index begin, index end);
+void matmul_e4m3_pairs(const uint8_t *w, const uint8_t *w_scale,
+                       const uint16_t *a, const int32_t *lengths, float *out,
+                       index batch, index tokens, index n, index k,
+                       GROUPS_SIZES, index begin, index end);
+void matmul_e4m3_pairs_experts(const uint8_t *w, const uint8_t *w_scale,
+                               const uint16_t *a, const int32_t *experts,
+                               const int32_t *begins, float *out, index n,
+                               index k, GROUPS_SIZES, index begin, index end);
 
 void matmul_f4(const uint8_t *w, const uint8_t *w_scale, const float *a,
                const int32_t *lengths, float *out, index batch, index tokens,

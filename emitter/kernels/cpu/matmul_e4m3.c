@@ -18,7 +18,7 @@ INLINE void numbers_of(const codes *codes, const stored_codes *stored, int part,
   numbers[0] = e4m3_numbers(stored, part);
 }
 
-#include "float_codes.h"
+#include "float_codes_f32.h"
 
 void matmul_e4m3(const uint8_t *w, const uint8_t *w_scale, const float *a,
                  const int32_t *lengths, float *out, index batch, index tokens,

@@ -2,7 +2,7 @@
 // the arguments, and f4.h their codes. `list` is a number_list.
 
 #include "f4.h"
-#include "float_codes.h"
+#include "float_codes_f32.h"
 
 void matmul_f4(const uint8_t *w, const uint8_t *w_scale, const float *a,
                const int32_t *lengths, float *out, index batch, index tokens,

@@ -53,6 +53,11 @@ impl Isa {
     pub(crate) fn multiplies_bf16(self) -> bool {
         self.object_isa("matmul_bf16").is_some()
     }
+
+    /// Returns whether it multiplies pairs of E4M3 and bf16, see `matmul_e4m3_pairs.c`.
+    pub(crate) fn multiplies_e4m3_pairs(self) -> bool {
+        self.object_isa("matmul_e4m3_pairs").is_some()
+    }
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl Isa {
             Self::X86_64V4Vnni => &["x86-64-v4", "avx512vnni"],
             Self::X86_64V4Bf16 => &["x86-64-v4", "avx512vnni", "avx512bf16"],
             Self::X86_64V4Amx => {
-                &["x86-64-v4", "avx512vnni", "avx512bf16", "amx-tile", "amx-int8", "amx-bf16"]
+                &["x86-64-v4", "avx512vnni", "avx512bf16", "avx512vbmi", "amx-tile", "amx-int8", "amx-bf16"]
             }
             Self::Aarch64 => &["armv8.2-a", "fullfp16", "dotprod"],
             Self::Sm80 | Self::Sm90 => &[],
@@ -110,7 +110,7 @@ impl Isa {
     /// Returns the instruction set that `<file>.c` of its folder is compiled for, if a module for this one links that file.
     ///
     /// Most files gain nothing from the newest instructions, so that they share the object of an older set: only products
-    /// use AMX, and only `matmul_bf16` multiplies bf16. `matmul_groups_*` read memory as suits the cores that have
+    /// use AMX, and only `matmul_bf16` and `matmul_e4m3_pairs` multiply bf16. `matmul_groups_*` read memory as suits the cores that have
     /// bf16. Of kernels for GPUs, those of a decode step overlap.
     #[must_use]
     pub fn object_isa(self, file: &str) -> Option<Self> {
@@ -124,7 +124,8 @@ impl Isa {
             }
             (Self::Sm90, _) => Some(Self::Sm80),
             (Self::X86_64V4Bf16 | Self::X86_64V4Amx, "matmul_bf16") => Some(self),
-            (_, "matmul_bf16") => None,
+            (Self::X86_64V4Amx, "matmul_e4m3_pairs") => Some(self),
+            (_, "matmul_bf16" | "matmul_e4m3_pairs") => None,
             (Self::X86_64V4Amx, "matmul_q8")
             | (
                 Self::X86_64V4Bf16 | Self::X86_64V4Amx,

@@ -21,6 +21,8 @@ pub(crate) enum MatmulOperands {
     Q8 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor },
     /// Weights in floating-point numbers of 8 or 4 bits, rows in `f32`.
     Floats { form: GroupForm, w: Tensor, w_scale: Tensor, a: Tensor },
+    /// Weights in floating-point numbers of 8 bits, rows in bf16. Pairs of inputs have one scale.
+    FloatPairs { form: GroupForm, w: Tensor, w_scale: Tensor, a: Tensor },
     /// Weights of a form in groups, rows as sums of `terms` rows in 8 bits in groups of 32.
     Groups {
         form: GroupForm,
@@ -41,6 +43,9 @@ impl MatmulOperands {
             Self::Bf16 { .. } => ("matmul_float", ["matmul_bf16", "matmul_bf16_experts"]),
             Self::F16 { .. } => ("matmul_float", ["matmul_f16", "matmul_f16_experts"]),
             Self::Bf16Pairs { .. } => ("matmul_bf16", ["matmul_bf16_pairs", "matmul_bf16_pairs_experts"]),
+            Self::FloatPairs { .. } => {
+                ("matmul_e4m3_pairs", ["matmul_e4m3_pairs", "matmul_e4m3_pairs_experts"])
+            }
             Self::Q8 { .. } => ("matmul_q8", ["matmul_q8", "matmul_q8_experts"]),
             Self::Floats { form, .. } | Self::Groups { form, .. } => return products(form),
         };
@@ -50,7 +55,9 @@ impl MatmulOperands {
     /// Adds the sizes that only weights in groups have, after the others.
     fn add_group_sizes(self, arguments: &mut Arguments) {
         match self {
-            Self::Floats { form, .. } => FloatFormat::from(form).add_to(arguments, ""),
+            Self::Floats { form, .. } | Self::FloatPairs { form, .. } => {
+                FloatFormat::from(form).add_to(arguments, "");
+            }
             Self::Groups { form, terms, .. } => {
                 GroupSizes::from(form).add_to(arguments, "");
                 terms.add_to(arguments, "terms");
@@ -70,7 +77,9 @@ impl Argument for MatmulOperands {
             Self::Q8 { w, w_scale, a, a_scale } => {
                 add(&[("w", w), ("w_scale", w_scale), ("a", a), ("a_scale", a_scale)]);
             }
-            Self::Floats { w, w_scale, a, .. } => add(&[("w", w), ("w_scale", w_scale), ("a", a)]),
+            Self::Floats { w, w_scale, a, .. } | Self::FloatPairs { w, w_scale, a, .. } => {
+                add(&[("w", w), ("w_scale", w_scale), ("a", a)])
+            }
             Self::Groups { w, w_scale, a, a_scale, a_sums, .. } => {
                 add(&[("w", w), ("w_scale", w_scale), ("a", a), ("a_scale", a_scale), ("a_sums", a_sums)])
             }

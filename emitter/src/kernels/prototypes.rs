@@ -365,11 +365,15 @@ fn executables_of_gpu_attention() -> Vec<Executable> {
 /// Returns every executable in programs with weights that the checkpoint stores in groups.
 fn executables_of_groups() -> Vec<Executable> {
     let mut found = Vec::new();
+    let forms: Vec<_> = group_forms().into_iter().map(|form| (form, Isa::X86_64V3)).collect();
+    // Tiles have products of floats of their own.
+    let by_tiles = forms.iter().filter(|(form, _)| form.takes_floats());
+    let by_tiles: Vec<_> = by_tiles.map(|&(form, _)| (form, Isa::X86_64V4Amx)).collect();
     for name in ["llama-3.2-1b", "mixtral-8x7b"] {
         let mut model = Preset::find(name).unwrap().model().unwrap();
         model.blocks.truncate(1);
-        for form in group_forms() {
-            let numerics = Numerics { products: Products::Kernels(Isa::X86_64V3), ..Numerics::default() };
+        for &(form, isa) in forms.iter().chain(&by_tiles) {
+            let numerics = Numerics { products: Products::Kernels(isa), ..Numerics::default() };
             let plan = Plan { quant: Quant::Auto, ..Plan::new(&model, Float::Bf16, 2048) };
             let stored = |weight: &Weight| stored_in(form, weight);
             let (module, _) = build(&model, &plan.for_target(numerics), &stored).unwrap();

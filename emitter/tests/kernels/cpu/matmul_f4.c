@@ -2,6 +2,8 @@
 
 #define NAME matmul_f4
 #define GATHER gather_f4
+#define ACTIVATION ELEMENT_F32
+typedef float activation;
 #define INPUTS 4
 #define CODE_BITS 4
 #define KINDS LISTS
@@ -15,6 +17,7 @@
 
 int main(void) {
   begin_tests();
+  test_rows();
   test_products();
   return end_tests();
 }

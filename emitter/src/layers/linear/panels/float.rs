@@ -20,7 +20,7 @@ use crate::{
 pub(super) const LANES: usize = 16;
 
 /// The number of adjacent bf16 inputs that are multiplied at once.
-const PAIR: usize = 2;
+pub(super) const PAIR: usize = 2;
 
 /// Computes `[batch, tokens, inputs]` to `[batch, tokens, outputs]`.
 pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>) -> Tensor {

@@ -1,7 +1,7 @@
 //! Panels of codes in groups of 32 inputs, and of what the groups have, both as bytes, see `groups.h`. Activations are sums of
 //! rows in 8-bit groups.
 
-use mlxcel_models::Weight;
+use mlxcel_models::{FloatCodes, Weight};
 use safetensors::Dtype;
 
 use super::{
@@ -38,12 +38,27 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>, 
     let (outputs, inputs) = weights.size();
     let [w, w_scale] = packed(b, isa, weights, form);
     let x = b.in_column_order(weights, x, form);
-    let operands = if form.takes_floats() {
-        MatmulOperands::Floats { form, w, w_scale, a: x }
-    } else {
-        let rows = quantized_rows(b, isa, x, Activation::Groups);
-        let [a, a_scale, a_sums] = [rows[0], rows[1], rows[2]];
-        MatmulOperands::Groups { form, w, w_scale, a, a_scale, a_sums, terms: b.input_terms }
+    let operands = match form.scales {
+        Scales::Floats(codes, groups) => {
+            // The last group of a row is even if both are.
+            let is_even = |inputs: usize| inputs.is_multiple_of(float::PAIR);
+            let in_pairs = codes == FloatCodes::E4m3
+                && isa.multiplies_e4m3_pairs()
+                && b.precision == Dtype::BF16
+                && is_even(inputs)
+                && is_even(groups.size);
+            if in_pairs {
+                let a = b.graph.convert(x, Dtype::BF16);
+                MatmulOperands::FloatPairs { form, w, w_scale, a }
+            } else {
+                MatmulOperands::Floats { form, w, w_scale, a: x }
+            }
+        }
+        _ => {
+            let rows = quantized_rows(b, isa, x, Activation::Groups);
+            let [a, a_scale, a_sums] = [rows[0], rows[1], rows[2]];
+            MatmulOperands::Groups { form, w, w_scale, a, a_scale, a_sums, terms: b.input_terms }
+        }
     };
     let lanes = outputs_of_panel(isa, form);
     let panel_bytes = lanes * form.row_bytes(inputs);
@@ -270,8 +285,6 @@ fn bytes_of(g: &mut Graph, x: Tensor) -> Tensor {
 
 #[cfg(test)]
 mod tests {
-    use mlxcel_models::FloatCodes;
-
     use super::*;
     use crate::group_form::{Groups, List};
 
