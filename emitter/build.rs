@@ -42,7 +42,9 @@ fn main() {
     let isas = if is_clippy() { Vec::new() } else { Isa::ALL.to_vec() };
     let cpus: Vec<Isa> = isas.iter().copied().filter(|isa| !isa.is_gpu()).collect();
     in_parallel(&cpus, |isa| precompile_header(*isa, &prefix, &out));
-    let objects: Vec<Object> = isas.into_iter().flat_map(|isa| Object::all(isa, &out)).collect();
+    // PTX for later GPUs is made of that for the first.
+    let compiled = isas.into_iter().filter(|isa| !isa.is_gpu() || *isa == Isa::Sm80);
+    let objects: Vec<Object> = compiled.flat_map(|isa| Object::all(isa, &out)).collect();
     let compiled = in_parallel(&objects, |object| object.compile(&prefix, &out));
     let list: String = compiled
         .into_iter()
@@ -144,8 +146,9 @@ impl Object {
                 .arg(source)
                 .arg("-o")
                 .arg(path));
-            check_ptx(path);
-            return self.split_ptx();
+            let text = fs::read_to_string(path).expect("clang wrote it");
+            check_ptx(path, &text);
+            return Isa::ALL.into_iter().flat_map(|isa| self.split_ptx(isa, &text)).collect();
         }
         clang.args(cpu_flags(*isa)).arg("-include-pch").arg(precompiled_header(*isa, out)).arg("-c");
         run(clang.arg(source).arg("-o").arg(path));
@@ -153,22 +156,49 @@ impl Object {
         vec![(name.clone(), path.clone())]
     }
 
-    /// Divides PTX into a module for each kernel: a driver compiles all of a module that it loads.
-    fn split_ptx(&self) -> Vec<(String, PathBuf)> {
+    /// Divides PTX for a GPU into a module for each kernel: a driver compiles all of a module that it loads. Returns none if GPUs
+    /// of this kind run what is for others.
+    fn split_ptx(&self, isa: Isa, marked: &str) -> Vec<(String, PathBuf)> {
         const ENTRY: &str = ".visible .entry ";
-        let text = fs::read_to_string(&self.path).expect("clang wrote it");
+        let file = self.source.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+        if !isa.is_gpu() || isa.object_isa(file) != Some(isa) {
+            return vec![];
+        }
+        let text = if isa == Isa::Sm80 { without_overlap(marked) } else { with_overlap(marked) };
         let mut parts = text.split(ENTRY);
         let head = parts.next().unwrap_or_default();
-        let file = self.source.file_stem().and_then(OsStr::to_str).unwrap_or_default();
         let one = |part: &str| {
             let function = part.split('(').next().unwrap_or_default();
-            let name = self.isa.object_name(file, function);
+            let name = isa.object_name(file, function);
             let path = self.path.with_file_name(&name);
             fs::write(&path, format!("{head}{ENTRY}{part}")).expect("OUT_DIR can be written");
             (name, path)
         };
         parts.map(one).collect()
     }
+}
+
+/// What marks instructions with which kernels overlap, see `kernels/cuda/cuda.h`.
+const OVERLAPPED: &str = "//overlapped ";
+
+/// Returns PTX without them and what declares them.
+fn without_overlap(marked: &str) -> String {
+    let mut pieces = marked.split("\t// begin inline asm\n");
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.split_once("\t// end inline asm\n") {
+            Some((of, rest)) if of.trim_start().starts_with(OVERLAPPED) => text.push_str(rest),
+            _ => text.extend(["\t// begin inline asm\n", piece]),
+        }
+    }
+    text.replace(".visible .global .align 4 .u32 overlapped_launches = 1;\n", "")
+}
+
+/// Returns PTX with them, for sm_90: clang writes the rest in the same way for both.
+fn with_overlap(marked: &str) -> String {
+    const TARGET: [&str; 2] = [".version 7.6\n.target sm_80\n", ".version 7.8\n.target sm_90\n"];
+    assert!(marked.contains(TARGET[0]), "found other PTX, expected that of {:?}", TARGET[0]);
+    marked.replace(TARGET[0], TARGET[1]).replace(OVERLAPPED, "")
 }
 
 /// Checks that an object has no undefined symbols, which would fail only when a bundle is loaded.
@@ -182,8 +212,7 @@ fn check_symbols(prefix: &Path, object: &Path) {
 }
 
 /// Checks that PTX needs no other module, and has no arrays in local memory, which is slow.
-fn check_ptx(object: &Path) {
-    let text = fs::read_to_string(object).expect("clang wrote it");
+fn check_ptx(object: &Path, text: &str) {
     for word in [".extern", ".local"] {
         assert!(!text.contains(word), "{}: found {word}, expected none", object.display());
     }

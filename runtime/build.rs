@@ -93,6 +93,12 @@ mod native {
             definitions.push(definition("IREE_HOST_BIN_DIR", tools.join("iree/tools")));
             definitions.extend(of_target()?);
         }
+        // Optimizing all of IREE takes twice as long, and unoptimized crates run no faster with it.
+        if variable("OPT_LEVEL")? == "0" {
+            for language in ["C", "CXX"] {
+                definitions.push(definition(&format!("CMAKE_{language}_FLAGS_RELEASE"), "-O1 -DNDEBUG"));
+            }
+        }
         project.build("mlxcel_iree", &definitions, cuda.as_deref(), &archives)?;
         compile_shim(&folder.join("native"), &source, &archives, cuda.as_deref());
         link(&archives);

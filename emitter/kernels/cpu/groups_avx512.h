@@ -6,7 +6,12 @@
 #include "groups.h"
 #include "matmul.h"
 
-#define MR 12 // maximum of rows in a register tile
+// Maximum of rows in a register tile. AMX multiplies more than 8.
+#if defined(__AMX_INT8__)
+#define MR 8
+#else
+#define MR 12
+#endif
 // Maximum of rows times streams. Intel's cores gain a sixth from reading in four places.
 // Zen 4, which is told by bf16 without AMX, loses a quarter: with the scales, that is too
 // many for it to prefetch.

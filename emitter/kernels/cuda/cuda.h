@@ -35,27 +35,22 @@ INLINE void syncthreads(void) { __syncthreads(); }
 // written can be read if the one ahead waited before it let this one start. At least one
 // thread has to wait before it ends, so that who waits for this kernel waits for those
 // ahead too.
-#if defined(OVERLAPPED_LAUNCHES)
+//
+// build.rs leaves out of PTX for sm_80 what these comments mark, and the declaration.
+#define OVERLAPPED(instruction) "//overlapped " instruction
 
 // Says to whoever launches the kernel that it waits.
 const int overlapped_launches = 1;
 
 // Lets the next kernel begin as soon as all blocks of this one have.
 INLINE void start_next_kernel(void) {
-  __asm__ volatile("griddepcontrol.launch_dependents;");
+  __asm__ volatile(OVERLAPPED("griddepcontrol.launch_dependents;"));
 }
 
 // Waits until the kernels ahead have ended and what they wrote can be read.
 INLINE void wait_for_previous_kernel(void) {
-  __asm__ volatile("griddepcontrol.wait;" ::: "memory");
+  __asm__ volatile(OVERLAPPED("griddepcontrol.wait;") ::: "memory");
 }
-
-#else
-
-INLINE void start_next_kernel(void) {}
-INLINE void wait_for_previous_kernel(void) {}
-
-#endif
 
 // Returns x of the lane whose number differs in the bits of `mask`. All lanes of
 // the warp must call it.

@@ -82,15 +82,11 @@ impl Isa {
     #[must_use]
     pub fn clang_flags(self) -> Vec<String> {
         let Some((level, features)) = self.features().split_first() else {
-            // The version of PTX that iree-compile 3.13 writes, so that kernels ask for no newer driver; for sm_90 the first that
-            // has it.
-            let (version, more) = match self {
-                Self::Sm90 => ("+ptx78", &["-DOVERLAPPED_LAUNCHES"][..]),
-                _ => ("+ptx76", &[][..]),
-            };
-            let arch = format!("-march={}", self.name());
-            let flags = [&arch, "-Xclang", "-target-feature", "-Xclang", version];
-            return flags.into_iter().chain(more.iter().copied()).map(str::to_owned).collect();
+            // The version of PTX that iree-compile 3.13 writes, so that kernels ask for no newer driver. What `build.rs` makes
+            // for sm_90 is of the first version that has it.
+            let arch = format!("-march={}", Self::Sm80.name());
+            let flags = [&arch, "-Xclang", "-target-feature", "-Xclang", "+ptx76"];
+            return flags.map(str::to_owned).into();
         };
         if self == Self::Aarch64 {
             // Clang's name for LLVM's `fullfp16` is `fp16`.

@@ -68,8 +68,6 @@ static void body(void) {
 }
 
 #define TOLERANCE 0x1p-18
-#define MAX_ROW 32768
-static double row[MAX_ROW];
 
 // Returns the product of a part of `row` by a row of an expert, with its bias, and adds to
 // `size` what its error is relative to.
@@ -79,8 +77,7 @@ static double expected_product(int expert, int output, int first, double *size) 
   for (int k = 0; k < call.inputs; ++k) {
     const double weight = weight_at(&call.weights, at, k), x = row[first + k];
     sum += weight * x;
-    *size += fabs(weight * x) +
-             fabs(weight) * rounding_of(call.type, row, first + k) / TOLERANCE;
+    *size += fabs(weight * x) + fabs(weight) * roundings[first + k] / TOLERANCE;
   }
   return sum;
 }
@@ -123,6 +120,7 @@ static void check_gated(void) {
   const double scale = 1 / sqrt(squares / call.inputs + call.epsilon);
   for (int i = 0; i < call.inputs; ++i)
     row[i] = call.x[i] * (call.norm ? scale * call.norm_weight[i] : 1);
+  find_roundings(call.type, call.inputs);
   for (int slot = 0; slot < call.active; ++slot)
     for (int n = 0; n < call.outputs; ++n) {
       const int e = call.chosen[slot], at = n * call.step, up_at = call.up + at;
@@ -138,6 +136,7 @@ static void check_gated(void) {
 static void check_sum(void) {
   for (int i = 0; i < call.active * call.inputs; ++i)
     row[i] = call.x[i];
+  find_roundings(call.type, call.active * call.inputs);
   for (int n = 0; n < call.outputs; ++n) {
     double size = 1, sum = 0;
     for (int slot = 0; slot < call.active; ++slot) {

@@ -157,16 +157,26 @@ static void fill(weight_type type, int i) {
   call.matrices[i] = random_matrix(type, call.n[i], call.k, &call.format);
 }
 
-// Returns an element of a product, and adds to `size` what its error is relative to.
+#define MAX_INPUTS 8192
+static double weights_of[2][MAX_INPUTS];
+
+// Decodes the weights of an output of matrix i, which all rows multiply.
+static void decode(int i, int output, double *decoded) {
+  for (int k = 0; k < call.k; ++k)
+    decoded[k] = weight_at(&call.matrices[i], output, k);
+}
+
+// Returns an element of a product by decoded weights of matrix i, and adds to `size` what
+// its error is relative to.
 static double expected_product(weight_type type, int i, int row, int output,
-                               double *size) {
+                               const double *decoded, double *size) {
   double sum = call.bias_type == NO_BIAS
                    ? 0
                    : load_element(B(i), (element_type)call.bias_type, output);
   *size += fabs(sum);
   for (int k = 0; k < call.k; ++k) {
     const double product =
-        weight_at(&call.matrices[i], output, k) *
+        decoded[k] *
         load_element(call.x, type_of_rows(type), (index)row * call.k + k);
     sum += product;
     *size += fabs(product);
@@ -175,15 +185,18 @@ static double expected_product(weight_type type, int i, int row, int output,
 }
 
 static void check_matrix(weight_type type, int i) {
-  for (int row = 0; row < call.m; ++row)
-    for (int output = 0; output < call.n[i]; ++output) {
+  for (int output = 0; output < call.n[i]; ++output) {
+    decode(i, output, weights_of[0]);
+    for (int row = 0; row < call.m; ++row) {
       double size = 0;
-      const double expected = expected_product(type, i, row, output, &size);
+      const double expected =
+          expected_product(type, i, row, output, weights_of[0], &size);
       const index at = (index)row * call.n[i] + output;
       check_near("out", at, call.sum[i][at], expected, size * 0x1p-20);
       if (call.splits == 1)
         check_equal("only part", at, call.out[i][at], call.sum[i][at]);
     }
+  }
 }
 
 static void choose_rows(void) {
@@ -229,17 +242,21 @@ static void check_gated(weight_type type) {
   const double rounding = of == ELEMENT_BF16  ? 0x1p-8
                           : of == ELEMENT_F16 ? 0x1p-11
                                               : 0x1p-24;
-  for (int row = 0; row < call.m; ++row)
-    for (int output = 0; output < N(0); ++output) {
+  for (int output = 0; output < N(0); ++output) {
+    for (int i = 0; i < 2; ++i)
+      decode(i, output, weights_of[i]);
+    for (int row = 0; row < call.m; ++row) {
       double size = 0, slope = 0;
-      const double gate = expected_product(type, 0, row, output, &size);
-      const double up = expected_product(type, 1, row, output, &size);
+      const double gate =
+          expected_product(type, 0, row, output, weights_of[0], &size);
+      const double up = expected_product(type, 1, row, output, weights_of[1], &size);
       const double expected = expected_gated(&call.gating, gate, up, &slope);
       const double error = (slope + 1) * (size + 1) * 0x1p-19;
       const index at = (index)row * N(0) + output;
       check_near("gated", at, load_element(call.gated, of, at), expected,
                  error + fabs(expected) * rounding);
     }
+  }
 }
 
 static void test_gated(const kernel *tested, int k) {

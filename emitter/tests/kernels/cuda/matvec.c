@@ -103,8 +103,6 @@ static void fill(int m) {
                                    call.inputs, &call.format);
 }
 
-#define MAX_ROW 49152
-static double row[MAX_ROW];
 
 #define TOLERANCE 0x1p-19
 
@@ -126,6 +124,7 @@ static void normalize(void) {
     if (call.norm == NORM_LAYER)
       row[i] += load_element(call.norm_bias, type, i);
   }
+  find_roundings(call.type, n);
 }
 
 // Returns an element of a product, with its bias, and adds to `size` what its error is
@@ -135,9 +134,8 @@ static double expected_product(int m, int n, double *size) {
   for (int k = 0; k < call.inputs; ++k) {
     const double weight = weight_at(&call.matrices[m], call.firsts[m] + n, k);
     const double product = weight * row[k];
-    const double rounding = rounding_of(call.type, row, k);
     sum += product;
-    *size += fabs(product) + fabs(weight) * rounding / TOLERANCE;
+    *size += fabs(product) + fabs(weight) * roundings[k] / TOLERANCE;
   }
   return call.bias_type < 0
              ? sum

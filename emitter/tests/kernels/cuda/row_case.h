@@ -15,14 +15,20 @@ SHARED int random_split(weight_type type, int is_sliced) {
   return 1 << random_index(0, most);
 }
 
-// Returns by how much an input of a row may be rounded: those of weights that are whole
+#define MAX_ROW 49152
+static double row[MAX_ROW], roundings[MAX_ROW];
+
+// Computes by how much inputs of a row may be rounded: those of weights that are whole
 // numbers have 15 bits and a sign, of the largest of as many as 16 bytes of weights hold.
-SHARED double rounding_of(weight_type type, const double *row, int input) {
-  const int size = inputs_in_16_bytes(type), first = input / size * size;
-  double most = 0;
-  for (int i = first; i < first + size; ++i)
-    most = fmax(most, fabs(row[i]));
-  return is_whole(type) ? most * 0x1p-16 : 0;
+SHARED void find_roundings(weight_type type, int inputs) {
+  const int size = inputs_in_16_bytes(type);
+  for (int first = 0; first < inputs; first += size) {
+    double most = 0;
+    for (int i = first; i < first + size; ++i)
+      most = fmax(most, fabs(row[i]));
+    for (int i = first; i < first + size; ++i)
+      roundings[i] = is_whole(type) ? most * 0x1p-16 : 0;
+  }
 }
 
 #endif

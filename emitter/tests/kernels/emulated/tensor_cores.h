@@ -17,6 +17,8 @@ typedef struct {
 static struct {
   // What a thread passed to its last two products or loads, as in `gpu.shuffled`.
   uintptr_t passed[GPU_MAX_THREADS][2][TENSOR_OPERANDS];
+  // The elements of what it passed to products.
+  float elements[GPU_MAX_THREADS][2][2 * TENSOR_OPERANDS];
   unsigned exchanges[GPU_MAX_THREADS];
   // Copies that no one has waited for, in a ring, and where groups of them end.
   tensor_copy copies[GPU_MAX_THREADS][TENSOR_COPIES];
@@ -76,22 +78,26 @@ static inline float tensor_element(int is_bf16, uintptr_t pair, int is_high) {
 
 static inline void tensor_mma(int is_bf16, float sums[4], const uint32_t a[4],
                               const uint32_t b[2]) {
-  const uintptr_t operands[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-  const unsigned at = tensor_exchange(operands, 6);
-  const index lane = gpu.thread % 32;
+  const uint32_t operands[TENSOR_OPERANDS] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  const index thread = gpu.thread, lane = thread % 32, warp = thread - lane;
+  const unsigned at = tensor.exchanges[thread]++ % 2;
+  for (int i = 0; i < 2 * TENSOR_OPERANDS; ++i)
+    tensor.elements[thread][at][i] =
+        tensor_element(is_bf16, operands[i / 2], i % 2);
+  gpu_yield();
+  // Two k are in the same register of a lane among four.
   double all[4] = {0, 0, 0, 0};
-  for (int k = 0; k < 16; ++k) {
-    const index of_k = k % 8 / 2; // the lane among four
-    float left[2], right[2];
+  for (int k = 0; k < 16; k += 2) {
+    const index of_k = warp + k % 8 / 2;
+    const float *row = tensor.elements[of_k + lane / 4 * 4][at] + k / 8 * 4;
+    const float *even = tensor.elements[of_k + lane % 4 * 8][at] + 8 + k / 8 * 2;
+    const float *odd = tensor.elements[of_k + lane % 4 * 8 + 4][at] + 8 + k / 8 * 2;
     for (int i = 0; i < 2; ++i) {
-      left[i] = tensor_element(
-          is_bf16, tensor_of_lane(lane / 4 * 4 + of_k, at, k / 8 * 2 + i), k % 2);
-      right[i] = tensor_element(
-          is_bf16, tensor_of_lane((lane % 4 * 2 + i) * 4 + of_k, at, 4 + k / 8),
-          k % 2);
+      all[0] += (double)row[i] * even[i];
+      all[1] += (double)row[i] * odd[i];
+      all[2] += (double)row[2 + i] * even[i];
+      all[3] += (double)row[2 + i] * odd[i];
     }
-    for (int i = 0; i < 4; ++i)
-      all[i] += (double)left[i / 2] * right[i % 2];
   }
   for (int i = 0; i < 4; ++i)
     sums[i] = (float)(sums[i] + all[i]);
