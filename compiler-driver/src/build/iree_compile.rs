@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use crate::{
-    build::{places, toolchain::Toolchain, unit::Unit},
+    build::{lean, places, toolchain::Toolchain, unit::Unit},
     error::Error,
     target::ResolvedTarget,
 };
@@ -32,8 +32,6 @@ const OUTPUT: &str = "module.vmfb";
 /// Name of the file that receives stdout and stderr of the compiler.
 const LOG: &str = "iree-compile.log";
 
-/// What changes the compiler's time and not its code.
-const LEAN: [&str; 2] = ["--verify=false", "--mlir-disable-threading"];
 /// The variable with a library that the compiler is started with, whose `malloc` is a faster one.
 const MALLOC: &str = "MLXCEL_COMPILER_MALLOC";
 
@@ -84,7 +82,7 @@ pub(crate) fn compile(
     }
     let mut flags = unit.flags_for(target);
     if toolchain.is_lean {
-        flags.extend(LEAN.map(str::to_owned));
+        flags.extend(lean::flags(&flags));
     }
     let start = Instant::now();
     let is_late = || toolchain.time_limit.is_some_and(|limit| start.elapsed() >= limit);

@@ -10,6 +10,7 @@ mod dump;
 pub(crate) mod golden;
 pub(crate) mod iree_compile;
 mod key;
+mod lean;
 mod parameters;
 mod places;
 mod plan;
