@@ -56,7 +56,8 @@ pub enum List {
 pub struct Groups {
     /// Inputs of a group: a multiple of 32, unless codes are floating-point numbers.
     pub size: usize,
-    /// The type of scales and minima. CPUs' kernels read the scales of [`List::E2m1`] as exponents, `F8_E8M0`.
+    /// The type of scales and minima. `F8_E8M0`, of [`List::E2m1`] alone, are exponents of powers of two; CPUs' kernels read no
+    /// others of that list.
     pub dtype: Dtype,
 }
 
@@ -211,14 +212,13 @@ impl GroupForm {
             Coding { minima: None, scales, .. } if is_centered(coding, bits, signed) => {
                 let in_block = units(scales, (8, true), storage);
                 let list = List::ALL.into_iter().find(|list| coding.list() == Some(&list.numbers()[..]));
+                let are_powers = matches!(scales, OfGroups::Numbers(numbers) if numbers.is_power_of_two());
                 match list {
-                    Some(List::E2m1) if kernels == KernelsOf::Cpus => match scales {
-                        OfGroups::Numbers(numbers) if numbers.is_power_of_two() => {
-                            let groups = groups(&[scales])?;
-                            Scales::Listed(List::E2m1, Groups { dtype: Dtype::F8_E8M0, ..groups })
-                        }
-                        _ => Scales::Symmetric(groups(&[scales])?),
-                    },
+                    Some(List::E2m1) if are_powers => {
+                        let groups = groups(&[scales])?;
+                        Scales::Listed(List::E2m1, Groups { dtype: Dtype::F8_E8M0, ..groups })
+                    }
+                    Some(List::E2m1) if kernels == KernelsOf::Cpus => Scales::Symmetric(groups(&[scales])?),
                     Some(List::Iq4) if size == GROUP && in_block == Some(SUPERBLOCK / GROUP) => {
                         Scales::ListedBlocks
                     }

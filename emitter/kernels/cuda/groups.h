@@ -10,7 +10,8 @@
 //               of input 16 h + 4 v + b. Of 6 bits, two words: bits 8 b + 2 v and the
 //               next one of word h are bits 4 and 5 of that code
 //      firsts   a number d for each run of groups, of `type`. Of superblocks, D and -M in
-//               f16 for each eight groups; of halves and iq4_blocks, D
+//               f16 for each eight groups; of halves and iq4_blocks, D. Of E2M1, d may be
+//               the exponent of a power of two, in a byte: IN_E8M0
 //      seconds  zeros: a byte z for each run; minima: a number m for each run.
 //               superblocks: for each group the bytes s and t; halves: the two signed
 //               bytes s; iq4_blocks: the signed byte s
@@ -23,6 +24,8 @@
 #include "../group_form.h"
 #include "stream.h"
 #include "weight_type.h"
+
+#define IN_E8M0 ELEMENT_Q8 // a type of firsts, which have no others of a byte
 
 // How one of two numbers is found: that of group g is element g >> shift, of 1 << log
 // bytes.
@@ -178,6 +181,8 @@ INLINE group_scale scale_of_group(weight_type type, const group_format *f, int g
   }
   made.zero -= is_listed(f->form) ? 0 : middle_of(type);
   made.scale = made.upper_scale = group_number(f, first);
+  if (type == WEIGHT_G4 && f->type == IN_E8M0)
+    made.scale = made.upper_scale = float_of((first & 255) << 23);
   if (f->form == FORM_SUPERBLOCKS) {
     made.minimum = float_from_f16((uint16_t)(first >> 16)) *
                    (float)(second >> 8 & 255);

@@ -187,6 +187,9 @@ mod tests {
         assert_numbers(of, [4 | 2 << 4 | (3 | 1 << 5) << 6 | (1 << 5) << 13, 22, 17]);
         let of = layout(4, Scales::Listed(List::E2m1, groups(32, Dtype::F32)), 96);
         assert_numbers(of, [5 | (2 << 5) << 6, 4, 3]);
+        // 16 exponents, in a byte each.
+        let of = layout(4, Scales::Listed(List::E2m1, groups(32, Dtype::F8_E8M0)), 512);
+        assert_numbers(of, [5 | 3 << 4, 4, 4]);
         // 2 groups of 64 inputs each, in f32, with list 1.
         let of = layout(4, Scales::Floats(FloatCodes::Nf4, groups(64, Dtype::F32)), 128);
         assert_numbers(of, [(1 | 2 << 5) << 6 | 1 << 20, 2, 2]);
@@ -214,6 +217,7 @@ mod tests {
             (5, Scales::Superblocks),
             (6, Scales::Halves),
             (4, Scales::ListedBlocks),
+            (4, Scales::Listed(List::E2m1, Groups { size: 32, dtype: Dtype::F8_E8M0 })),
             (4, Scales::Zeros(Groups { size: 128, dtype: Dtype::F16 })),
             (8, Scales::Symmetric(Groups { size: 32, dtype: Dtype::F16 })),
             (8, Scales::Floats(FloatCodes::E4m3, Groups { size: 128, dtype: Dtype::F32 })),

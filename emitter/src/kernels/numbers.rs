@@ -3,11 +3,13 @@
 use mlxcel_models::{Norm, NormKind};
 use safetensors::Dtype;
 
-/// Returns the number of a type of floats: `element_type` of `common.h`, or `IN_E4M3` of `cpu/float_codes.h`.
+/// Returns the number of a type of floats: `element_type` of `common.h`, `IN_E4M3` of `cpu/float_codes.h`, or `IN_E8M0` of
+/// `cuda/groups.h`.
 pub(crate) fn element_number(ty: Dtype) -> usize {
     match ty {
         Dtype::BF16 => 1,
         Dtype::F16 => 2,
+        Dtype::F8_E8M0 => 3,
         Dtype::F8_E4M3 => 4,
         _ => 0,
     }

@@ -162,10 +162,12 @@ fn of_runs(g: &mut Graph, numbers: Tensor, of: CudaGroups) -> Tensor {
     words_of(g, repeated, bytes)
 }
 
-/// Returns the bits of floating-point numbers as `i32`, or the numbers if they are that.
+/// Returns the bits of floating-point numbers as `i32`, or the numbers if they are whole.
 fn bits_of(g: &mut Graph, x: Tensor) -> Tensor {
     match g.dtype(x) {
         Dtype::I32 => x,
+        // Exponents, of which the lowest byte counts.
+        Dtype::I8 => g.convert(x, Dtype::I32),
         Dtype::F32 => g.bitcast_convert(x, Dtype::I32),
         _ => {
             let bits = g.bitcast_convert(x, Dtype::I16);
@@ -281,6 +283,10 @@ pub(super) fn unpacked(g: &mut Graph, [codes, words]: [Tensor; 2], of: CudaGroup
 /// Returns the floating-point numbers of these bits, in `f32`.
 fn floats(g: &mut Graph, bits: Tensor, dtype: Dtype) -> Tensor {
     if dtype == Dtype::F32 {
+        return g.bitcast_convert(bits, Dtype::F32);
+    }
+    if dtype == Dtype::F8_E8M0 {
+        let bits = g.with_number(bits, 23, Graph::shift_left);
         return g.bitcast_convert(bits, Dtype::F32);
     }
     let half = g.convert(bits, Dtype::I16);

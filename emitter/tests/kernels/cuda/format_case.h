@@ -64,6 +64,8 @@ SHARED random_format random_groups(weight_type type, int inputs) {
   random_format f = {.form = random_form(type),
                      .type = (element_type)PICK(types),
                      .list = (number_list)random_index(0, LISTS - 1)};
+  if (f.form == FORM_E2M1 && random_u32() % 2)
+    f.type = IN_E8M0;
   int shift = (int)random_index(0, 3);
   while (groups % (1 << shift))
     --shift;
@@ -87,7 +89,10 @@ SHARED random_format random_groups(weight_type type, int inputs) {
 
 SHARED void fill_numbers(void *to, element_type type, int count) {
   for (int i = 0; i < count; ++i)
-    store_bits(to, type, i, random_bits(type, (exponents){-8, -4}));
+    if (type == IN_E8M0)
+      ((uint8_t *)to)[i] = (uint8_t)random_index(119, 123);
+    else
+      store_bits(to, type, i, random_bits(type, (exponents){-8, -4}));
 }
 
 // Returns what groups of so many rows have, in a buffer that ends where it ends.
@@ -131,7 +136,10 @@ SHARED double grouped_weight(weight_type type, const random_format *f,
     code |= (int)(own[group] >> (8 * b + 4 * half + v) & 1) << 4;
   if (type == WEIGHT_G6)
     code |= (int)(own[2 * group + half] >> (8 * b + 2 * v) & 3) << 4;
-  const double d = load_element(firsts, f->type, f->form == FORM_SUPERBLOCKS ? 2 * run : run);
+  const double d =
+      f->type == IN_E8M0
+          ? ldexp(1, ((const uint8_t *)firsts)[run] - 127)
+          : load_element(firsts, f->type, f->form == FORM_SUPERBLOCKS ? 2 * run : run);
   const int8_t *bytes = seconds;
   if (type == WEIGHT_E4M3)
     return e4m3_number(codes[input]) * d;
