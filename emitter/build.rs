@@ -191,7 +191,10 @@ fn without_overlap(marked: &str) -> String {
             _ => text.extend(["\t// begin inline asm\n", piece]),
         }
     }
-    text.replace(".visible .global .align 4 .u32 overlapped_launches = 1;\n", "")
+    let text = text.replace(".visible .global .align 4 .u32 overlapped_launches = 1;\n", "");
+    // The runtime would start the next kernel early, which does not wait.
+    assert!(!text.contains("overlapped"), "found a mark of overlapping kernels, expected none for sm_80");
+    text
 }
 
 /// Returns PTX with them, for sm_90: clang writes the rest in the same way for both.
