@@ -15,9 +15,9 @@ typedef struct {
 } tensor_copy;
 
 static struct {
-  // What a thread passed to its last two products or loads, as in `gpu.shuffled`.
-  uintptr_t passed[GPU_MAX_THREADS][2][TENSOR_OPERANDS];
-  // The elements of what it passed to products.
+  // What a thread passed to its last two loads or products, as in `gpu.shuffled`: the
+  // address of a row, or elements.
+  shared_address rows[GPU_MAX_THREADS][2];
   float elements[GPU_MAX_THREADS][2][2 * TENSOR_OPERANDS];
   unsigned exchanges[GPU_MAX_THREADS];
   // Copies that no one has waited for, in a ring, and where groups of them end.
@@ -31,24 +31,24 @@ static struct {
 INLINE float reciprocal_approx(float x) { return 1.0f / x; }
 INLINE float max_number(float a, float b) { return fmaxf(a, b); }
 
-static inline unsigned tensor_exchange(const uintptr_t *operands, int count) {
-  const index thread = gpu.thread;
-  const unsigned at = tensor.exchanges[thread]++ % 2;
-  for (int i = 0; i < count; ++i)
-    tensor.passed[thread][at][i] = operands[i];
-  gpu_yield();
-  return at;
+// Returns where a thread puts what it passes next.
+static inline unsigned tensor_exchange(void) {
+  return tensor.exchanges[gpu.thread]++ % 2;
 }
 
-// Returns what another lane of the warp passed.
-INLINE uintptr_t tensor_of_lane(index lane, unsigned at, int operand) {
-  return tensor.passed[gpu.thread / 32 * 32 + lane][at][operand];
+// Passes the address of a row to the warp. Returns where it is.
+static inline unsigned tensor_pass_row(shared_address row) {
+  const unsigned at = tensor_exchange();
+  tensor.rows[gpu.thread][at] = row;
+  gpu_yield();
+  return at;
 }
 
 static inline uint16_t tensor_number(index lane, unsigned at, int matrix,
                                      index column) {
   uint16_t x;
-  const uintptr_t row = tensor_of_lane(matrix * 8 + lane, at, 0);
+  const shared_address row =
+      tensor.rows[gpu.thread / 32 * 32 + matrix * 8 + lane][at];
   if (row % 16 != 0)
     abort();
   memcpy(&x, (const char *)row + column * 2, sizeof x);
@@ -56,7 +56,7 @@ static inline uint16_t tensor_number(index lane, unsigned at, int matrix,
 }
 
 static inline void ldmatrix_x4(uint32_t x[4], shared_address row) {
-  const unsigned at = tensor_exchange(&row, 1);
+  const unsigned at = tensor_pass_row(row);
   const index lane = gpu.thread % 32;
   for (int m = 0; m < 4; ++m)
     x[m] = tensor_number(lane / 4, at, m, lane % 4 * 2) |
@@ -64,14 +64,14 @@ static inline void ldmatrix_x4(uint32_t x[4], shared_address row) {
 }
 
 static inline void ldmatrix_x4_trans(uint32_t x[4], shared_address row) {
-  const unsigned at = tensor_exchange(&row, 1);
+  const unsigned at = tensor_pass_row(row);
   const index lane = gpu.thread % 32;
   for (int m = 0; m < 4; ++m)
     x[m] = tensor_number(lane % 4 * 2, at, m, lane / 4) |
            (uint32_t)tensor_number(lane % 4 * 2 + 1, at, m, lane / 4) << 16;
 }
 
-static inline float tensor_element(int is_bf16, uintptr_t pair, int is_high) {
+static inline float tensor_element(int is_bf16, uint32_t pair, int is_high) {
   const uint16_t bits = (uint16_t)(is_high ? pair >> 16 : pair);
   return is_bf16 ? float_from_bf16(bits) : float_from_f16_portable(bits);
 }
@@ -80,7 +80,7 @@ static inline void tensor_mma(int is_bf16, float sums[4], const uint32_t a[4],
                               const uint32_t b[2]) {
   const uint32_t operands[TENSOR_OPERANDS] = {a[0], a[1], a[2], a[3], b[0], b[1]};
   const index thread = gpu.thread, lane = thread % 32, warp = thread - lane;
-  const unsigned at = tensor.exchanges[thread]++ % 2;
+  const unsigned at = tensor_exchange();
   for (int i = 0; i < 2 * TENSOR_OPERANDS; ++i)
     tensor.elements[thread][at][i] =
         tensor_element(is_bf16, operands[i / 2], i % 2);
